@@ -264,9 +264,7 @@ WORDING = read_patterns(abstention.__file__, "abstention", re.IGNORECASE)
 @pytest.mark.parametrize("language", ["english", "others"])
 @given(st.data())
 @settings(max_examples=300)
-def test_a_look_for_denials_keeps_what_the_expressions_find(
-    language: str, data: st.DataObject
-) -> None:
+def test_a_look_for_denials_keeps_what_expressions_find(language: str, data: st.DataObject) -> None:
     """It saves time and decides nothing; what follows a contrast may be an answer."""
     text = data.draw(st.from_regex(WORDING[language], fullmatch=True))
     assert len(text) > 300 or WORDING["contrast"].search(text) or abstains(text)

@@ -110,9 +110,7 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
         ({"tool_outputs": ["30 euros are 33 dollars.", {"text": "Done."}]}, False),
     ],
 )
-def test_the_key_follows_from_speakers_and_texts_alone(
-    change: dict[str, Any], differs: bool
-) -> None:
+def test_a_key_follows_from_speakers_and_texts_alone(change: dict[str, Any], differs: bool) -> None:
     """Whatever a row calls its fields; names of tools are for people. Empty history is none."""
     judge = Asked()
     assert (label(judge).key != label(judge, {**ROW, **change}).key) is differs
@@ -133,9 +131,7 @@ def test_the_key_follows_from_speakers_and_texts_alone(
         ([{"role": "user", "text": "\ud800"}], "'history' has a lone surrogate"),
     ],
 )
-def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
-    history: object, said: str
-) -> None:
+def test_history_of_another_form_fails_where_it_would_be_shown(history: object, said: str) -> None:
     """With the place and what a turn is; a surrogate is found before anything is sent."""
     found = label(Asked(), {**ROW, "history": history})
     assert isinstance(found, LabelFailure)

@@ -112,9 +112,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 @pytest.mark.parametrize(
     "end", [b"{", b'{"kind":"cor', b'{"kind":"correction","comment":"\xe6\x97']
 )
-def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
-    file: CorrectionsFile, end: bytes
-) -> None:
+def test_a_line_cut_off_is_reported_and_harms_no_other(file: CorrectionsFile, end: bytes) -> None:
     """Also within a character; the next addition begins a line of its own."""
     file.append(FIRST)
     file.path.write_bytes(file.path.read_bytes() + end)

@@ -357,9 +357,7 @@ def test_texts_that_may_be_lost_in_cells_have_a_notice(
     assert not says or re.search(f"{name}:{says}", said[0]), said
 
 
-def test_parquet_is_read_row_group_by_row_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_is_read_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next group is asked for when the rows of the one before are used up."""
     path = tmp_path / "rows.parquet"
     pq.write_table(table([GOOD | {"id": str(n)} for n in range(9)]), path, row_group_size=3)

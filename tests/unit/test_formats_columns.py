@@ -383,9 +383,7 @@ def rows(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", ["label --judge embedded", "estimate --model gpt-5-mini --json", "prompt --rows"]
 )
-def test_commands_that_read_rows_take_columns(
-    command: str, rows: Path, labeler_command: Command
-) -> None:
+def test_commands_of_rows_take_columns(command: str, rows: Path, labeler_command: Command) -> None:
     """And say so where they are not there."""
     code, out, err = labeler_command(*command.split(), rows, *MAPPED)
     assert (code, bool(out)) == (0, True), err

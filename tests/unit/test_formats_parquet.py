@@ -166,9 +166,7 @@ def test_the_size_of_a_dictionary_is_that_of_all_its_values(tmp_path: Path, of: 
     ],
     ids=lambda content: f"{len(content)} bytes",
 )
-def test_a_hostile_footer_is_rejected_with_the_name_of_the_file(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_hostile_footer_is_rejected_with_its_file_name(tmp_path: Path, content: bytes) -> None:
     """Whether it is cut off, encrypted, nested, or longer than it can be."""
     path = tmp_path / "rows.parquet"
     path.write_bytes(content)

@@ -152,9 +152,7 @@ def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     assert "code was made from data" in done.stdout
 
 
-def test_the_command_line_makes_no_code_of_what_it_reads(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_commands_make_no_code_of_what_they_read(tmp_path: Path, labeler_command: Command) -> None:
     """Labeling, and every way to read a store and a label file."""
     rows = [
         {"id": text, "question": text, "documents": [text, *HOSTILE], "response": text, text: text}

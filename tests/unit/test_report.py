@@ -182,9 +182,7 @@ def test_a_report_takes_the_place_of_an_earlier_one_alone(tmp_path: Path) -> Non
         ("records/index.js", "records", "export const receive = () => receiveBlock(1);"),
     ],
 )
-def test_a_page_of_somebody_else_is_no_report(
-    tmp_path: Path, name: str, told: str, text: str
-) -> None:
+def test_a_page_of_others_is_no_report(tmp_path: Path, name: str, told: str, text: str) -> None:
     """Though it has the name of ours."""
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)

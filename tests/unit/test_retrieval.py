@@ -280,9 +280,7 @@ def test_people_see_what_relevance_rests_on(labeler_command: Command) -> None:
     assert "0 labeled by" in run("other")
 
 
-def test_deleting_rows_takes_their_retrieval_label(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_deleting_rows_takes_the_retrieval_label(tmp_path: Path, labeler_command: Command) -> None:
     """Once no other row rests on it."""
     given = [{**one, "user": name} for one, name in zip(rows(*ANSWERS), "abc", strict=True)]
     folder = tmp_path / "store"

@@ -313,9 +313,7 @@ def test_a_correction_is_in_the_file_before_the_answer(
     assert harness.events() == 1
 
 
-def test_no_answer_tells_of_a_fault_inside(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_answer_tells_of_inner_faults(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal does, in one line."""
 
     def broken(*_: object) -> None:

@@ -374,9 +374,7 @@ def test_labels_outlast_a_long_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert told.empty()
 
 
-def test_a_failed_commit_does_not_block_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_commit_blocks_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where COMMIT fails and leaves its transaction open, that group fails and later ones work."""
     real, denied = Writer._write, [True]
 

@@ -122,9 +122,7 @@ def test_rows_are_selected_by_id_or_metadata(
         assert {record.id for record in store} == {f"row-{n}" for n in left}
 
 
-def test_a_dry_run_and_an_unconfirmed_one_delete_nothing(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_dry_and_unconfirmed_runs_delete_nothing(tmp_path: Path, labeler_command: Command) -> None:
     """The counts are those of the deletion; without a terminal --yes is needed."""
     folder = filled(tmp_path / "s")
     before = content_of(folder)
@@ -279,9 +277,7 @@ def test_what_the_target_has_stays(tmp_path: Path) -> None:
     assert (merged.differing, merged.failures) == ([second.id], 0)
 
 
-def test_a_damaged_record_stays_behind_and_is_named(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_a_damaged_record_stays_behind_by_name(tmp_path: Path, labeler_command: Command) -> None:
     """The sound ones next to it are copied, and a script notices."""
     records = [sample_record(n) for n in range(3)]
     folder = store_of(tmp_path / "a", *records)
