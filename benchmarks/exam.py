@@ -22,7 +22,7 @@ import labeler
 from judge_dialects import write_block
 from judges import line, true_labels
 from labeler.comparing.calibration import FIELDS as VERDICTS
-from labeler.evidence.change import find_change, look_level
+from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import DAMAGED, KINDS, as_example, in_turn
 from labeler.evidence.exam import Exam
 from labeler.judges.embedded import second_opinion

@@ -115,6 +115,10 @@ class Catalog(Mapping[str, T], Generic[T]):
                 logging.getLogger("labeler").warning("%s", error)
         return list(self.values())
 
+    def get(self, name: str, default: Any = None, /) -> Any:  # noqa: ANN401 - as in Mapping
+        """Return an entry, or the default; the inherited one waits for a ``KeyError``."""
+        return self[name] if name in self else default  # noqa: SIM401 - it would call itself
+
     def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""
         return offered(self.group) if self.group else ()

@@ -53,7 +53,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         given: what is known of the rows that were judged.
     """
 
-    records_name = "labels"
+    records_name = "label"
     """The records in messages, in the plural."""
     __hash__ = None  # type: ignore[assignment] # equal to lists, which have none either
 

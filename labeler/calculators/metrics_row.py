@@ -144,13 +144,22 @@ class MetricsTable(Displayed, list[MetricsRow]):
         ids = list(dict.fromkeys(name for row in self for name in row.metrics))
         columns = [Column("id", words=True)]
         columns += [Column(name, drop=len(ids) - place) for place, name in enumerate(ids)]
+        made = [*filter(None, dict.fromkeys(row.label for row in self))]
+        places = {label: str(place) for place, label in enumerate(made, start=1)}
         cells = [
-            [row.id, *(number(row.metrics[n].value) if n in row.metrics else NONE for n in ids)]
+            [
+                row.id,
+                *(number(row.metrics[n].value) if n in row.metrics else NONE for n in ids),
+                places.get(row.label or "", NONE),
+            ]
             for row in self
         ]
         failed = sum(row.failed is not None for row in self)
         title = f"metrics of {plural(len(self), 'row')}, {failed:,} failed"
-        return Display(title, Grid(columns, cells))
+        grid = Grid([*columns, Column("labels")], cells)
+        if len(places) < 2:  # noqa: PLR2004 - one judge configuration needs no number
+            return Display(title, grid.without("labels"))
+        return Display(title, grid, [f"{place}: {label}" for label, place in places.items()])
 
 
 @named_keywords

@@ -85,6 +85,9 @@ class NumbersFile:
         self.name, self._column = columns.name, columns.column
         parts = [one.rpartition(".") for one in columns.names]
         self.own = list(dict.fromkeys(a for a, _, b in parts if b in {"numerator", "denominator"}))
+        if not self.own and self._is_failed.all():  # failures alone have no column of a metric
+            versions = filter(None, self._column("versions", _versions).values)
+            self.own = list(dict.fromkeys(chain.from_iterable(versions)))
 
     @classmethod
     def read(cls, paths: Iterable[str]) -> Self:

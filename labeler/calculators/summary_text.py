@@ -460,6 +460,12 @@ def configuration_names(signatures: Iterable[str | None]) -> dict[str | None, st
     """Return short names of judge configurations: the parts in which they differ."""
     labels = list(dict.fromkeys(signatures))
     parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
+    for name in ("trial", "repeat"):  # signatures leave out that it is the first
+        first = [
+            own for own in parts.values() if not any(one.startswith(f"{name}:") for one in own)
+        ]
+        for own in first if len(first) < len(labels) else ():
+            own[f"{name}:0"] = None
     counts = Counter(part for own in parts.values() for part in own)
     return {
         label: ", ".join(

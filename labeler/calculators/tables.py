@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, cast, overload
 
 from labeler.calculators.intervals import Intervals
 from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest
@@ -39,6 +39,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    display_of,
     have,
     plural,
     reason_counts,
@@ -134,16 +135,12 @@ class SummaryTable(Displayed, list[SummaryRow]):
         return Display(" ".join(conclusions(self)) or "0 summaries", grid, notes)
 
 
-_LEFT_OUT = ("v", "pooled")
-"""Columns of summaries that the short table does without."""
-
-
 def labels_display(
     outcomes: Sequence[AnyOutcome],
     facts: LabelFacts,
     table: SummaryTable,
     cost: str,
-    what: str = "labels",
+    what: str = "label",
 ) -> Display:
     """Return the display of labels: the conclusion, each metric with its mean, and notes.
 
@@ -152,17 +149,15 @@ def labels_display(
         facts: counts of them.
         table: their summary.
         cost: the cost of the run, in words.
-        what: name of the records, in the plural.
+        what: name of one of the records.
     """
     by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
     failed = facts.failed.total()
-    counts = f"{len(outcomes) - failed:,} {what}{f' by {by}' if facts.judges else ''}"
+    counts = f"{plural(len(outcomes) - failed, what)}{f' by {by}' if facts.judges else ''}"
     counts += f", {failed:,} failed"
     if failed == len(outcomes):
         return _failures(counts, outcomes)
-    every = summary_cells(table.intervals).items()
-    cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-    grid = filled(cells, measured_rows(table))
+    grid = cast("Grid", display_of(table).grid).without("v").without("pooled")
     notes = [counts, *([f"failed: {reason_counts(facts.failed)}"] if facts.failed else [])]
     notes.append(f"cost: {cost}")
     warnings = [*selection_warnings(row.label for row in table), *floor_note(facts.judges)]

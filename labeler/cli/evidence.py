@@ -188,14 +188,12 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     second time.
     """
     from labeler.evidence.copies import KINDS
-    from labeler.evidence.exam import sample_rows, take_exam
+    from labeler.evidence.exam import exam as take_exam
 
-    asked = ExamOptions(**_asked(given))
-    chosen = sample_rows(rows, asked)
-    most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
+    most = given.n * (1 + len(KINDS)) * (1 if given.against is None else 2)
     most *= 2 if given.relevance == BLIND else 1  # relevance may take a request of its own
     notify(f"at most {plural(most, 'request')}; stored answers are free")
-    print_found(take_exam(chosen, asked), "", as_json=as_json)
+    print_found(take_exam(rows, **_asked(given)), "", as_json=as_json)
 
 
 def make_anchors(
@@ -207,7 +205,6 @@ def make_anchors(
     ] = "anchors.jsonl",
 ) -> None:
     """Keep some labeled records, to ask the same judge about again."""
-    from labeler import api
     from labeler.evidence.anchors import choose_anchors
 
     reject_overwrite([labels], output)
@@ -216,7 +213,7 @@ def make_anchors(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
-    anchors = choose_anchors(api.read_labels(labels), number)
+    anchors = choose_anchors(labels_at(labels), number)
     anchors.save(output)
     notify(
         f"{output}: {plural(len(anchors.records), 'record')} of {labels}; "

@@ -25,6 +25,7 @@ from labeler.cli.terminal import (
     counted,
     next_command,
     notify,
+    notify_repeated,
     print_display,
     print_json,
 )
@@ -203,17 +204,16 @@ class _Measured:
 
     def print(self, store: str) -> None:
         """Print the conclusion, and the headline metrics if labels were not written."""
-        from labeler.calculators.summary_text import conclusions
+        from labeler.calculators.summary_text import View, conclusions
+        from labeler.cli.measure import print_summary, repeated
 
         if self._output is None:
-            from labeler.calculators.summary_text import View
-            from labeler.cli.measure import print_summary
-
             view = View(self._intervals, worst=self._worst, next_command=False)
             print_summary(self._summary, view, store)
         else:
             for line in conclusions(self._summary, self._worst):
                 notify(line)
+        notify_repeated(repeated(self._summary))
 
     def print_next(self, store: str) -> None:
         """Print the command to run next."""
@@ -226,10 +226,10 @@ def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str,
     """Return the origins of the labels of a run."""
     judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
     if len(judges) == 1 and repeat == 1:
-        return f"{judged} labeled by {judges[0].spec}", f"{stored} from the store"
+        return f"{judged:,} labeled by {judges[0].spec}", f"{stored:,} from the store"
     by = ", ".join(str(judge.spec) for judge in judges)
     times = f", {repeat} times each" if repeat > 1 else ""
-    return (f"{judged} labeled by the majority of {by}{times}",)
+    return (f"{judged:,} labeled by the majority of {by}{times}",)
 
 
 @contextmanager
@@ -284,7 +284,7 @@ class RunReport(Progress):
     def close(self, *counts: str, not_reached: str = "") -> None:
         """Print the counts, failures by reason, cost, and the first failure messages."""
         seen = self.counts
-        parts = [*counts, f"{seen.failed} failed{_by_frequency(seen.reasons)}"]
+        parts = [*counts, f"{seen.failed:,} failed{_by_frequency(seen.reasons)}"]
         if not_reached:
             parts.append(not_reached)
         if seen.repairs:

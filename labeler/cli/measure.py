@@ -101,7 +101,7 @@ def metrics(
         _write_rows(request, output, otel_events)
         return
     summary, scored = request.summaries(drawn)
-    notify_repeated(_repeated((*summary, *scored)))
+    notify_repeated(repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
@@ -134,7 +134,7 @@ def _write_rows(request: _Request, output: str | None, otel_events: str | None) 
     notify_selected(signatures)
 
 
-def _repeated(rows: Iterable[SummaryRow]) -> int:
+def repeated(rows: Iterable[SummaryRow]) -> int:
     """Return the number of records that were left out; each row of a group has the same."""
     return sum({(row.label, row.group): row.duplicates for row in rows}.values())
 

@@ -226,10 +226,11 @@ def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
             "on a record or sentence: one half in people's and PPI++ means, not counted elsewhere"
         )
     if people.derived:
-        named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
+        counts = (f"{metric} of {plural(n, 'record')}" for metric, n in people.derived.items())
         yield (
-            f"derived from people's judgments of every sentence: {named} records, for each person "
-            "first, then by majority or mean; a verdict on a whole record replaces the derived one"
+            f"derived from people's judgments of every sentence: {', '.join(counts)}; for each "
+            "person first, then by majority or mean; a verdict on a whole record replaces the "
+            "derived one"
         )
 
 

@@ -391,13 +391,15 @@ class Comparison(Displayed):
         yield from self.losses()
 
     def losses(self) -> Iterator[str]:
-        """Yield shares of rows that have a label or a value in A and none in B, if above 5 %."""
-        counts, b = self.counts, self.letter
-        lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
-        total = len(self.a.labels)
-        if lost > total * MOST_LACKING:
+        """Yield shares of rows that have a label or a value in A and none in B, if above 5 %.
+
+        A label of the same id in B is none if it is of another question.
+        """
+        total, b = len(self.a.labels), self.letter
+        if (lost := total - self.counts.pairs) > total * MOST_LACKING:
             found = plural(total, "record")
-            yield f"{lost:,} of {found} with a label in A {have(lost)} none in {b}"
+            none = "none of the same question" if self.counts.left_out else "none"
+            yield f"{lost:,} of {found} with a label in A {have(lost)} {none} in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * MOST_LACKING:

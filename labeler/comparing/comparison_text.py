@@ -388,8 +388,8 @@ def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
     yield from alias_note(row.metric for row in rows)
     yield from small_sample_note(row.interval for row in rows if isinstance(row.interval, Interval))
     yield (
-        f"a difference is certain where p Holm, over {found.tests} tests together, is at most "
-        f"{1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
+        f"a difference is certain where p Holm, over {plural(found.tests, 'test')} together, is at "
+        f"most {1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
         "distribution (docs/measured/intervals.md)"
     )
     yield f"labeler:{__version__}"

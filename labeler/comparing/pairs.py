@@ -178,7 +178,7 @@ class PairCounts(Brief):
         Args:
             b: name of the second side.
         """
-        both = "1 record" if self.pairs == 1 else f"{self.pairs:,} records"
+        both = plural(self.pairs, "record")
         others = (
             (self.only_a, "only in A"),
             (self.only_b, f"only in {b}"),

@@ -230,7 +230,7 @@ class Verdict(Brief):
         if self.value is None or gate.kept_by(self.value) is not self.passed:
             return ""
         margin = abs(self.value - gate.threshold)
-        return f" by {figure(margin, digits_for(margin))}" if margin else ""
+        return f" by {figure(margin, digits_for(margin / 2))}" if margin else ""
 
     @property
     def named(self) -> str:
@@ -268,7 +268,8 @@ def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
         sides = " on both sides" if gate.of_drop else ""
         why = f"no record has a value of {name}{sides} ({_reasons(row)})"
         return "; ".join((why, *gate.metric.remedies(row.undefined)))
-    digits = decimal_places(row.mean if value is None else value, gate.kept_by, 2)
+    checked = row.mean if value is None else value
+    digits = decimal_places(checked, gate.kept_by, digits_for(checked))
     by_end = value != row.mean
     ends = (row.interval.low, row.interval.high) if row.interval and by_end else ()
     # A drop below 0 is a gain, and its interval the other way around.

@@ -19,9 +19,11 @@ from labeler.sentences.words import read_names
 
 _NAMES = read_names(__file__, "documents")
 """Names of fields in snake case, by their content; see ``documents.toml``."""
-_TEXTS, _WRAPPERS, _ANSWER_LISTS = (_NAMES[one] for one in ("texts", "wrappers", "answer_lists"))
+_TEXTS, _WRAPPERS, ANSWER_LISTS = (_NAMES[one] for one in ("texts", "wrappers", "answer_lists"))
+SHOWN_LISTS = tuple(name for name in ANSWER_LISTS if name != "citations")
+"""Lists of all documents that a model was shown, not only those that it cites."""
 _TEXT_WORDS, _TITLES = frozenset(_NAMES["text_words"]), frozenset(_NAMES["titles"])
-_LISTS = _ANSWER_LISTS + _NAMES["more_lists"]
+_LISTS = ANSWER_LISTS + _NAMES["more_lists"]
 _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
 """Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
@@ -36,8 +38,8 @@ _SPLIT_REMEDY = (
     r"--split-documents SEP, such as '\n\n' or DeepEval's '|'; if it is one "
     "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
-_SHOWN = 8
-"""Most names of a document's fields that an error lists."""
+_FEW_SPACES, _SHOWN = 4, 8
+"""Spaces of a text that is not a name, most names of a document in an error."""
 _MISSING = "which programs write for a missing value; write its text, or leave"
 _NO_LIST = "'documents' must be a list of texts"
 
@@ -128,13 +130,13 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
 
 
 def listed_in(
-    value: Mapping[str, Any], *, named: bool = False, levels: int = _DEEPEST_LIST
+    value: Mapping[str, Any], *, named: Sequence[str] = (), levels: int = _DEEPEST_LIST
 ) -> Sequence[Any] | None:
     """Return the documents in an object; none if a list under a known name is empty.
 
     Args:
         value: the object.
-        named: True to accept known names alone, as for an answer that may list its documents.
+        named: names of lists to accept alone, as for an answer that may list its documents.
         levels: lists in objects of lists at most.
 
     Returns:
@@ -144,7 +146,7 @@ def listed_in(
         return table
     empty: list[Any] | None = None
     textless: list[Any] | None = None
-    names = _ANSWER_LISTS if named else _LISTS
+    names = named or _LISTS
     for name, part in _lists(value):
         is_known = snake_case(name) in names
         if not (is_known or (not named and _are_objects(part))):
@@ -159,7 +161,9 @@ def listed_in(
     return textless or empty
 
 
-def _unnested(items: list[Any], *, named: bool = False, levels: int = _DEEPEST_LIST) -> list[Any]:
+def _unnested(
+    items: list[Any], *, named: Sequence[str] = (), levels: int = _DEEPEST_LIST
+) -> list[Any]:
     """Return the documents in objects of a list, such as ``citations[].retrievedReferences``."""
     if not levels or any(read_document(one) is not None for one in items):
         return items
@@ -349,12 +353,21 @@ def _shown(value: object) -> str:
     return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
 
 
-def further_text(rests: Iterable[object]) -> str:
-    """Return the name of another text in what is left of a first document; empty without any."""
+def further_text(rests: Iterable[object], shown: int) -> str:
+    """Return the name of another text in what is left of a first document; empty without any.
+
+    Args:
+        rests: what is left of it; a text under any name counts if it is much longer.
+        shown: characters of the document.
+    """
     for rest in rests:
         listed = listed_in(rest) if isinstance(rest, Mapping) else rest
         first = listed[0] if isinstance(listed, list | tuple) and listed else rest
-        for name, value in first.items() if isinstance(first, Mapping) else ():
+        fields = [*first.items()] if isinstance(first, Mapping) else []
+        inner = [pair for _, one in fields if isinstance(one, Mapping) for pair in one.items()]
+        if longer := [name for name, value in fields + inner if _is_longer(value, shown)]:
+            return str(longer[0])
+        for name, value in fields:
             rank = None if str(name).startswith("@") else _rank(name)
             is_text = isinstance(value, str) and bool(value.strip())
             is_list = isinstance(value, list) and _are_objects(value)
@@ -363,6 +376,11 @@ def further_text(rests: Iterable[object]) -> str:
             if is_list and snake_case(str(name)) in _LISTS and any(map(read_document, value)):
                 return str(name)
     return ""
+
+
+def _is_longer(value: object, shown: int) -> bool:
+    is_long = isinstance(value, str) and 2 * len(value) > 3 * shown
+    return is_long and str(value).count(" ") >= _FEW_SPACES
 
 
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:

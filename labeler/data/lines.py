@@ -318,7 +318,8 @@ def parse_object(line: Line, form: str = LINES, *, is_strict: bool = False) -> d
         raise not_utf8(line.where, error) from error
     except (ValueError, RecursionError) as error:
         form = CUT_OFF if form == LINES and is_cut_off(line.content) else form
-        fault = f"{line.where}: not JSON: {error}; {form}"
+        is_syntax = isinstance(error, json.JSONDecodeError | RecursionError)
+        fault = f"{line.where}: {f'not JSON: {error}; {form}' if is_syntax else error}"
         raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
         form = "write one object a line" if form == LINES else form
@@ -399,7 +400,7 @@ def _distinct_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         name = next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n]))
-        raise ValueError(f"the name {name!r:.80} stands twice in one object")
+        raise ValueError(f"the name {name!r:.80} stands twice in one object; keep one of them")
     return found
 
 

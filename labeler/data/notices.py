@@ -42,40 +42,77 @@ def notices_of(
     if _ALTERED.fullmatch(name := str(read.get("id"))):
         yield "altered", f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
     documents: Sequence[str] = read.get("documents") or ()
+    first = next(iter(documents), "")
     short = (text for text in documents if len(text) <= _LONGEST_NAME)
     if name := next(filter(_NAME.fullmatch, short), ""):
         yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
     rests = () if "documents" in columns.named else columns.rests(given, read)
-    if other := further_text(rests):
+    if other := further_text(rests, len(first)):
         yield "further", f"documents with another text ({other}), which is not judged"
     if not all(map(str.strip, documents)):
         yield "empty document", "an empty document"
     given_texts = (read.get(name) for name in _TEXTS)
     question, response, right = (one if isinstance(one, str) else "" for one in given_texts)
-    first = next(iter(documents), "")
+    if read.get("question") is not None and not question.strip():
+        yield "empty question", "an empty question, as merged cells of a spreadsheet leave"
     for name, text in zip(("document", *_TEXTS), (first, question, response, right), strict=True):
         if is_printed(text):
             path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
             path = path if name == "document" else f"{name}=COLUMN.FIELD"
             how = f"which is judged as it is; a path reads its texts: --map {path}"
             yield f"printed {name}", f"a {name} that is a list or object written as text, {how}"
+    yield from _of_texts(question, documents, response)
+
+
+def _of_texts(question: str, documents: Sequence[str], response: str) -> Iterator[tuple[str, str]]:
+    """Yield that texts look like a prompt, an error or something that was decoded wrongly."""
+    if any(_SHORT < len(text) < len(question) and text in question for text in documents):
+        yield "prompt", "a question that holds a document, as if it were a whole prompt"
     if len(question) > _SHORT and response.startswith(question):
         yield "echo", "a response that begins with the question, as if a prompt were repeated"
+    if _FAULT.match(response):
+        yield "fault", f"a response such as {response!r:.40}, as of a server or program that failed"
     shown = (question, *documents, response)
-    marks = ((text, _MARKS if text.isascii() else _GARBLED) for text in shown)
-    if mark := next((mark for text, own in marks for mark in own if mark in text), ""):
+    signs = ((text, own) for text in shown for sign, own in _MARKS.items() if sign in text)
+    if mark := next((mark for text, own in signs for mark in own if mark in text), ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
 
 
-_MARKS = (
-    *("<|im_end|>", "<|eot_id|>", "<|assistant|>", "<end_of_turn>", "[/INST]"),
-    *("_x000D_", "&quot;", "&#39;", "&nbsp;", r"\n\n", r"\u00"),
+def apart(read: _Fields, before: _Fields) -> Iterator[tuple[str, str]]:
+    """Yield that a row has another document for the same answer as the row before it."""
+    one, other = read.get("documents"), before.get("documents")
+    is_again = read.get("response") in ("", before.get("response"))
+    is_again = is_again and read.get("question") == before.get("question")
+    if is_again and one and other and one != other and len(one) == len(other) == 1:
+        text = "the question and response of the row before and another document: if each row holds"
+        yield "apart", f"{text} a passage, put all of a question into one list"
+
+
+_MARKS = {
+    "<": ("<|", "<end_of_turn>", "</s>"),
+    "&": ("&quot;", "&#39;", "&nbsp;"),
+    "\\": (r"\n\n", r"\u00"),
+    "[": ("[/INST]",),
+    "\n": ("\nFinal Answer:",),
+    "_": ("_x000D_",),
+    "\ufffd": ("\ufffd",),
+    "â": ("â€", "â\x80"),
+    "Ã": ("Ã©", "Ã¼"),
+    "Ġ": ("Ġthe",),
+    "▁": ("▁the",),
+}
+"""Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page, by
+their first sign, which is looked for first because it is found fast."""
+_FAULT = re.compile(
+    r"(?:HTTP )?(?i:error)(?: code| \d{3})?:|Traceback \(|[\w.]+(?:Error|Exception)[:(]"
+    r"|Internal Server Error|(?:event: .*\s+)?data: ?[\[{]"
 )
-_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", *_MARKS)
-"""Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page."""
-_ALTERED = re.compile(r'\d+\.0|\d[.,]\d+E\+\d+|="\d+"')
-"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
+"""What programs write in place of an answer: errors, and the events of a stream."""
+_MONTH = "(?:Jan|Feb|M[aä]r|Apr|Ma[iy]|Ju[nl]|Aug|Sep|O[ck]t|Nov|De[cz])"
+_ALTERED = re.compile(rf'\d+\.0|\d[.,]\d+E\+\d+|="\d+"|\d{{1,2}}(?:-|\. ){_MONTH}|{_MONTH}-\d\d')
+"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones, and
+a number such as 1-2 that Excel made a date."""
 _NAME = re.compile(
     r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
     r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)*",

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
 from labeler.data.formats import Raw, Source
-from labeler.data.notices import notices_of
+from labeler.data.notices import apart, notices_of
 from labeler.data.parsing import (
     id_of,
     is_native,
@@ -121,6 +121,7 @@ class _RowConverter:
         self._is_early = columns_required
         self._unseen = dict(columns.expected()) if columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
+        self._before: Mapping[str, Any] = {}
 
     def rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
         """Yield each row as an example or a failure.
@@ -170,7 +171,8 @@ class _RowConverter:
             fields, found = read_values(fields, where, columns.split), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
-            self._count(*notices_of(given, found, fields, columns))
+            self._count(*notices_of(given, found, fields, columns), *apart(fields, self._before))
+            self._before = fields
             fields = self._without_thoughts(fields)
             return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
         except BadRow as error:

@@ -1,22 +1,38 @@
 """Anchors: records that the same judge is asked about again, to see whether it has changed.
 
-Their texts are frozen, so a change of the system under test cannot move them. Records are chosen by
-their first answer, so an error of the judge has put some among them: see
-:mod:`labeler.evidence.change` for the test that allows for it. Each kind of verdict gets an equal
-share of a look's error rate (Bonferroni).
+Their texts are frozen, so a change of the system under test cannot move them. If the judge has not
+changed, its answers about one record are exchangeable: any order of them is as likely as the one
+that was seen. The test takes a record's answers apart into earlier and later ones, and compares the
+number of verdicts that differ between both parts with that of every other way to take them apart.
+Counts of records add up; their exact distribution is a convolution. The judge's own noise needs no
+estimate: it makes all ways equally likely. Verdicts of one record may depend on each other in any
+way; records must not.
+
+Records are chosen by their first answer, so an error of the judge has put some among them, and the
+next answers would differ without a change. Where other verdicts would have left a record out, only
+ways count whose first answer is of the kind that it was chosen for.
+
+Look k gets 6 / (π k)² of the error rate, so any number of looks together raises a false alarm at
+most that often. Each kind of verdict and each candidate date gets an equal share (Bonferroni).
+
+Source: permutation tests under exchangeability, Lehmann and Romano, Testing Statistical
+Hypotheses, 15.2; spending over looks, Lan and DeMets 1983.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
+from functools import lru_cache, partial
+from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.measuring import metrics
@@ -27,7 +43,6 @@ from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import JudgeError, UsageError, count_of
 from labeler.evidence import copies
-from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.evidence.units import differing, of_one_judge
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
@@ -39,10 +54,36 @@ from labeler.labels.signature import CORRECTIONS, MAJORITY, Signature, shown, sh
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 from labeler.sentences.example import Frozen
 
+LEVEL = 0.05
+"""Probability of a false alarm, over all looks together."""
+_NEAR = 3
+"""First and last answers of a record that are compared, of more; also the most looks back at which
+the change is looked for, besides that after the very first answer."""
+Verdicts: TypeAlias = Sequence[bool]
+"""Verdicts of one kind in one answer about a record, in a fixed order."""
 _FEWEST = 2
 """Records at least: one alone does not vary."""
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
+
+
+class Change(NamedTuple):
+    """Result of one look at one kind of verdict.
+
+    Attributes:
+        changed: True if the judge has changed, at this look's share of the error rate.
+        p_value: smallest probability of as many differences from an unchanged judge, times the
+            number of candidate dates, at most 1.
+        level: error rate that the p-value is held against.
+        differing: verdicts of the last answers that differ from the first ones.
+        verdicts: verdicts compared.
+    """
+
+    changed: bool
+    p_value: float
+    level: float
+    differing: int
+    verdicts: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,16 +121,14 @@ class AnchorCheck(Displayed):
         ]
         head = f"The judge has changed: {', '.join(moved)}"
         if not moved:
-            differing, verdicts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
-            head = f"No sign that the judge has changed (check {self.look}): "
-            head += f"{differing} of {verdicts} verdicts"
+            counts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
+            head = "No sign that the judge has changed (check {}): {} of {} verdicts"
+            head = head.format(self.look, *counts)
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."
-        return (
-            f"{head} differ from its first answers; asked twice at the start, it differed in "
-            f"{self.noise}.{lost}"
-        )
+        twice = f"asked twice at the start, it differed in {self.noise}"
+        return f"{head} differ from its first answers; {twice}.{lost}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -183,10 +222,8 @@ class Anchors(Displayed):
             if not any(map(answers_of, found)):
                 lost = [(one.message, one.reason) for one in found if isinstance(one, LabelFailure)]
                 cause, reason = lost[0] if lost else ("its labels have gaps", "no_answer")
-                none = f"the judge labeled none of {plural(len(found), 'anchor')}"
-                raise JudgeError(
-                    f"{none}, so this is not counted as a check: {cause}", reason=reason
-                )
+                none = f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not"
+                raise JudgeError(f"{none} counted as a check: {cause}", reason=reason)
             self.rounds.append(found)
             if self.path is not None:
                 self.save(self.path)
@@ -200,10 +237,8 @@ class Anchors(Displayed):
             known = str(own).split("|")
             then = ", ".join(one for one in apart if one in known) or "nothing"
             now = ", ".join(one for one in apart if one not in known) or "nothing"
-            raise UsageError(
-                f"the judge's options are not those of the anchors: {then} then, {now} now; give "
-                "the same ones"
-            )
+            both = f"{then} then, {now} now; give the same ones"
+            raise UsageError(f"the judge's options are not those of the anchors: {both}")
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -307,8 +342,8 @@ class Anchors(Displayed):
         size, outcomes = header.records, [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
-            lost = f"{len(outcomes)} answers about {size} records: lines are lost"
-            raise UsageError(f"{path}: {lost}")
+            found = f"{len(outcomes)} answers about {size} records"
+            raise UsageError(f"{path}: {found}: lines are lost")
         for own in zip(*rounds, strict=True):
             texts = [shown(one.example, reference=True) for one in _labels(own)]
             is_label, ids = isinstance(own[0], LabelRecord), {one.id for one in own}
@@ -343,16 +378,11 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     signature = chosen[0].signature
-    reasons = {
-        "people corrected them": CORRECTIONS in signature.sampling,
-        "their thresholds were moved": signature.thresholds,
-        "they are majorities of votes": signature.judge == MAJORITY,
-        "they were imported": signature.prompt is None,
-    }
-    if changed := next(filter(reasons.get, reasons), None):
+    facts = signature.thresholds, signature.prompt is None, signature.judge == MAJORITY
+    if any(facts) or CORRECTIONS in signature.sampling:
         raise UsageError(
-            f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
-            "made them"
+            "no judge can be asked for these labels again: people corrected them, votes or moved "
+            "thresholds made them, or they were imported; give the labels as a judge made them"
         )
     free = sum(key < least for key, _ in turns[:n])
     return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
@@ -377,3 +407,67 @@ def _kind_of(outcome: Outcome) -> tuple[bool, bool] | None:
     low, high = 0.2, 0.8
     stated = outcome.scores.support.values() if outcome.scores else ()
     return outcome.label.overall_supported, any(low < one < high for one in stated)
+
+
+def look_level(look: int) -> float:
+    """Return the share of :data:`LEVEL` that look 1, 2 … gets; all looks get all of it."""
+    return LEVEL * 6 / (math.pi * look) ** 2
+
+
+def find_change(
+    records: Sequence[Sequence[Verdicts | None]],
+    level: float,
+    firsts: Sequence[Sequence[bool]] | None = None,
+) -> Change:
+    """Test whether the last answers come from another judge than the first ones.
+
+    Args:
+        records: for each record an entry for each round in order of time: the verdicts of that
+            answer on the same sentences, or ``None`` if the judge gave none.
+        level: error rate of this test.
+        firsts: whether the record would be here if that answer had been the first one; by default
+            with all of them.
+
+    Returns:
+        The result; no change where there are fewer than 2 rounds or no verdicts.
+    """
+    kept = [*map(_ends, records)]
+    may_be_first = [*map(_ends, firsts)] if firsts else [[True] * len(one) for one in kept]
+    rounds = min(map(len, kept), default=0)
+    dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
+    p_value = min([1.0, *(len(dates) * _p_value(kept, may_be_first, date) for date in dates)])
+    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
+    pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
+    return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))
+
+
+def _ends(answers: Sequence[Any]) -> Sequence[Any]:
+    """Return the compared answers: a fixed choice by place keeps them exchangeable."""
+    return answers if len(answers) <= 2 * _NEAR else [*answers[:_NEAR], *answers[-_NEAR:]]
+
+
+def _p_value(
+    records: Sequence[Sequence[Verdicts | None]], firsts: Sequence[Sequence[bool]], date: int
+) -> float:
+    """Return the probability of as many differences between answers before a round and later."""
+    total, distribution = 0, np.ones(1)
+    for answers, may_be_first in zip(records, firsts, strict=True):
+        given = [place for place, one in enumerate(answers) if one is not None]
+        earlier = sum(place < date for place in given)
+        if 0 < earlier < len(given):
+            verdicts = np.array([answers[place] for place in given], dtype=bool)
+            apart = (verdicts[:, None] != verdicts[None]).sum(axis=2)
+            ways = _ways(len(given), earlier)
+            counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
+            excess = counts - counts.min()
+            orders = ways @ np.array([may_be_first[place] for place in given])
+            total += int(excess[0])
+            distribution = np.convolve(distribution, np.bincount(excess, orders) / orders.sum())
+    return float(distribution[total:].sum())
+
+
+@lru_cache
+def _ways(answers: int, earlier: int) -> NDArray[np.int_]:
+    """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
+    chosen = combinations(range(answers), earlier)
+    return np.array([[place in one for place in range(answers)] for one in chosen], dtype=int)

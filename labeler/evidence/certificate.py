@@ -30,15 +30,7 @@ _NARROW, _WIDE = 0.01, 0.2
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be certified.
-
-    Attributes:
-        metric: the metric.
-        within: half-width of the interval to reach.
-        at_least: threshold to decide on; the interval must lie on one side of it.
-        level: confidence level.
-        seed: seed of the draws.
-        population: True to certify the stream that the records are a sample of.
+    """What is to be certified; :meth:`labeler.Labels.certify` describes the fields.
 
     Raises:
         UnknownName: the metric cannot be certified.

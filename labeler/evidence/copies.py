@@ -1,8 +1,8 @@
 """Copies of stored records: made, damaged or left as they were, and asked about again.
 
-A maker changes one response sentence, or the texts around it, and returns the keyed example, or
-``None`` where the sentence or the record does not allow it. Choices follow
-from the random generator alone, so the same records give the same copies, with the same label keys.
+A maker changes one response sentence, or the texts around it, as its :class:`Kind` says. It returns
+``None`` where the sentence or the record does not allow it. Choices follow from the random
+generator alone, so the same records give the same copies, with the same label keys.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ class Target(NamedTuple):
 
     def saying(self, text: str) -> KeyedExample:
         """Return the example with another text of the sentence."""
-        example = self.record.example
-        changed = {self.key: text}
+        example, changed = self.record.example, {self.key: text}
         response = (replace(one, text=changed.get(one.key, one.text)) for one in example.response)
         return example.model_copy(update={"response": tuple(response)})
 
@@ -101,27 +100,23 @@ class Kind(NamedTuple):
     copy: Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
 
-def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
-    """Change a number to one that no document has."""
+def _number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     return _replaced(target, _NUMBER, random)
 
 
-def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
-    """Change a name to one of another record that no document here has."""
+def _name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     found = (one[0] for other in _some(others, random) for one in _NAME.finditer(other.text))
     return _replaced(target, _NAME, random, [one for one in found if one not in target.evidence])
 
 
-def negation(target: Target, *_: object) -> KeyedExample | None:
-    """Say the contrary, in English."""
+def _negation(target: Target, *_: object) -> KeyedExample | None:
     text = target.text
     changed = _NEGATED.sub(r"\1 not", text, count=1)
     is_english = _ENGLISH.search(f"{text}\n{target.evidence}")
     return target.saying(changed) if is_english and changed != text else None
 
 
-def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
-    """Change a number or a name to another one of the documents, from elsewhere in them."""
+def _swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     own = target.text + _lines(target.support)
     for pattern in random.sample((_NUMBER, _NAME), 2):
         found = {one[0] for one in pattern.finditer(target.evidence)}
@@ -131,8 +126,7 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
     return None
 
 
-def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
-    """Put a sentence of an answer to another question in its place."""
+def _foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     known, question = set(surface_words(target.evidence)), target.record.example.question
     for other in _some(others, random):
         text = without_markers(other.text)
@@ -143,8 +137,7 @@ def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedEx
     return None
 
 
-def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
-    """Add a detail that no document has."""
+def _invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     detail, text = random.choice(_DETAILS), target.text.rstrip()
     body = text.rstrip(".!?。 ")
     if detail in target.evidence or not body:
@@ -152,8 +145,7 @@ def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExampl
     return target.saying(f"{body}, {detail}{text[len(body) :] or '.'}")
 
 
-def deletion(target: Target, *_: object) -> KeyedExample | None:
-    """Remove the sentences that support it, and those of the same text."""
+def _deletion(target: Target, *_: object) -> KeyedExample | None:
     example, support = target.record.example, {one.text for one in target.support}
 
     def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
@@ -166,16 +158,14 @@ def deletion(target: Target, *_: object) -> KeyedExample | None:
     return example.model_copy(update=changes)
 
 
-def order(target: Target, *_: object) -> KeyedExample | None:
-    """Show the documents in the reverse order."""
+def _order(target: Target, *_: object) -> KeyedExample | None:
     example = target.record.example
     if len({tuple(one.text for one in each) for each in example.documents if each}) < 2:  # noqa: PLR2004 - one has no order
         return None
     return example.model_copy(update={"documents": example.documents[::-1]})
 
 
-def citations(target: Target, *_: object) -> KeyedExample | None:
-    """Cite the documents that support the sentence."""
+def _citations(target: Target, *_: object) -> KeyedExample | None:
     keys = (one.key for one in target.support)
     numbers = sorted({position(key).document + 1 for key in keys if key[0].isdigit()})
     if not numbers or find_markers(target.text):
@@ -183,8 +173,7 @@ def citations(target: Target, *_: object) -> KeyedExample | None:
     return target.saying(f"{target.text} {''.join(f'[{one}]' for one in numbers)}")
 
 
-def padding(target: Target, *_: object) -> KeyedExample | None:
-    """Add two sentences without content to the response."""
+def _padding(target: Target, *_: object) -> KeyedExample | None:
     example = target.record.example
     added = tuple(Sentence("", text, 0, 0) for text in _PADDING)
     return example.model_copy(update={"response": (*example.response, *added)})
@@ -227,22 +216,20 @@ def _kind_of(word: str) -> str:
 
 
 KINDS = (
-    Kind("number", DAMAGED, "a number is another one", number),
-    Kind("name", DAMAGED, "a name is another one", name),
-    Kind("negation", DAMAGED, "it says the contrary", negation),
-    Kind("swap", DAMAGED, "a number or name from elsewhere in the documents", swap),
-    Kind("foreign", DAMAGED, "a sentence of another answer", foreign),
-    Kind("invented", DAMAGED, "a detail is added", invented),
-    Kind("deletion", EVIDENCE, "the supporting sentences are removed", deletion),
+    # Numbers, names and details are such as no document of the record has.
+    Kind("number", DAMAGED, "a number is another one", _number),
+    Kind("name", DAMAGED, "a name is another one", _name),
+    Kind("negation", DAMAGED, "it says the contrary", _negation),
+    Kind("swap", DAMAGED, "a number or name from elsewhere in the documents", _swap),
+    Kind("foreign", DAMAGED, "a sentence of another answer", _foreign),
+    Kind("invented", DAMAGED, "a detail is added", _invented),
+    Kind("deletion", EVIDENCE, "the supporting sentences are removed", _deletion),
     Kind(AGAIN, HARMLESS, "asked again, nothing changed", lambda one, *_: one.record.example),
-    Kind("order", HARMLESS, "documents in the reverse order", order),
-    Kind("citations", HARMLESS, "the support is cited", citations),
-    Kind("padding", HARMLESS, "two sentences without content are added", padding),
+    Kind("order", HARMLESS, "documents in the reverse order", _order),
+    Kind("citations", HARMLESS, "the support is cited", _citations),
+    Kind("padding", HARMLESS, "two sentences without content are added", _padding),
 )
 """Kinds of copies, in the order of tables."""
-
-
-# Asking about copies.
 
 
 class Sample(Generic[T]):
@@ -269,12 +256,7 @@ def in_turn(groups: Iterable[Iterable[T]]) -> list[T]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean difference between two series of values of the same copies or records.
-
-    Attributes:
-        value: first minus second, over those that have both values.
-        interval: its 95 % interval.
-    """
+    """Mean difference of values of the same copies or records, first minus second, at 95 %."""
 
     value: float
     interval: tuple[float, float]
@@ -323,14 +305,7 @@ def asked_like(record: LabelRecord) -> dict[str, Any]:
 
 
 class Asking:
-    """Asks judges in several runs within one budget.
-
-    Args:
-        budget: US dollars for all runs together, if they are limited.
-
-    Attributes:
-        requests: requests sent so far.
-    """
+    """Asks judges in several runs within one budget in US dollars, and counts ``requests``."""
 
     def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
         self._left, self.requests = dollars("--budget", budget), 0

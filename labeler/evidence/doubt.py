@@ -179,10 +179,8 @@ class Doubt(Displayed):
             title = f"{wrong}, judging by {self.corrections:,} that people checked."
             notes = ["so many are wrong if those that people checked were drawn at random"]
         heads = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
-        rows = [
-            (shortened(one.id), one.sentence, one.said, f"{one.doubt:.3f}")
-            for one in ranked[:_SHOWN]
-        ]
+        first = ranked[:_SHOWN]
+        rows = [(shortened(one.id), one.sentence, one.said, f"{one.doubt:.3f}") for one in first]
         if len(ranked) > _SHOWN:
             notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
         return Display(title, Grid([*heads, Column("doubt")], rows), notes)
@@ -274,5 +272,4 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
 
 
 def _lacking(words: list[str], known: Container[str]) -> float:
-    """Return the share of words that are not known."""
     return sum(word not in known for word in words) / len(words) if words else 0.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice, zip_longest
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from labeler.calculators.significance import wilson_ends
 from labeler.data.options import keywords
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from labeler.data.options import RowSource
 
 _ENOUGH = {DAMAGED: 0.8, EVIDENCE: 0.5}
-"""Share of right verdicts below which a kind is a blind spot. Removed evidence may be elsewhere in
-the documents in other words, so less is expected of it."""
+"""Share of right verdicts below which a kind is a blind spot; other texts may be evidence too."""
 _QUANTILE = 1.959963984540054
 _SLIGHT = 30
 """Copies of a kind below which nothing is said about it."""
+_LIMITS = (
+    "An exam finds blind spots; it does not measure how often the judge is wrong about real "
+    "answers: labeler certify does."
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,8 @@ class Rate:
         failed: copies that got no label.
         value: share of right verdicts; ``None`` without copies.
         interval: Wilson's interval of the share, 95 %; ``None`` without copies.
-        is_blind_spot: True if the judge surely misses too much of it: of damaged copies more than
-            a fifth, of removed evidence more than half, of harmless ones more than when it is
-            asked the same again.
+        is_blind_spot: True if the judge surely misses more than a fifth of damaged copies, half of
+            removed evidence, or, of harmless ones, more than when it is asked the same again.
     """
 
     kind: str
@@ -140,12 +142,6 @@ class Exam(Displayed):
         return Display(self.sentence, Grid(columns, rows), notes)
 
 
-_LIMITS = (
-    "An exam finds blind spots; it does not measure how often the judge is wrong about real "
-    "answers: labeler certify does."
-)
-
-
 def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:
     """Return a share and its interval as cells."""
     if found is None or found.value is None or found.interval is None:
@@ -154,7 +150,7 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
     return [percent(found.value, signed=signed), f"{low} to {high} %"]
 
 
-def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
+def _sample(rows: RowSource, options: ExamOptions) -> list[Example]:
     """Return the rows of an exam, chosen by their content alone; rows are read once."""
     sample, failed = copies.Sample[Example](options.n), ""
     for row in options.open(rows):
@@ -195,11 +191,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
         >>> found["foreign"].copies
         5
     """
-    return take_exam(sample_rows(rows, options), options)
-
-
-def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
-    """Return the result for chosen rows; see :func:`exam`."""
+    chosen = _sample(rows, options)
     shared = [one.name for kind in (AskOptions, TaskOptions) for one in fields(kind)]
     every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
@@ -242,12 +234,10 @@ def _targets(judged: Sequence[Sequence[Outcome]]) -> list[copies.Target]:
     return copies.in_turn(by_record)
 
 
-class _Copy(NamedTuple):
-    """A copy that a judge is asked about, and the key of the sentence that it was made of."""
-
-    kind: Kind
-    key: str
-    example: Example
+_Copy: TypeAlias = tuple[Kind, str, Example]
+"""A copy that a judge is asked about, and the key of the sentence that it was made of."""
+_Verdicts: TypeAlias = dict[Kind, list[bool | None]]
+"""By kind, whether the judge is right about each copy; ``None`` without a label."""
 
 
 def _copies(kind: Kind, targets: Sequence[copies.Target]) -> Iterator[_Copy]:
@@ -255,20 +245,16 @@ def _copies(kind: Kind, targets: Sequence[copies.Target]) -> Iterator[_Copy]:
         random = Random(f"{kind.name} {one.record.key} {one.key}")  # noqa: S311 - no secrets
         if copy := kind.copy(one, targets, random):
             name = f"{one.record.id}#{one.key}#{kind.name}"
-            yield _Copy(kind, one.key, copies.as_example(copy, name))
-
-
-_Verdicts: TypeAlias = dict[Kind, list[bool | None]]
-"""By kind, whether the judge is right about each copy; ``None`` without a label."""
+            yield kind, one.key, copies.as_example(copy, name)
 
 
 def _verdicts(ask: copies.Asking, every: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
     """Ask about all copies; those of the same again under another trial."""
     found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):
-        asked = [one for one in every if (one.kind.name == AGAIN) == again]
+        asked = [one for one in every if (one[0].name == AGAIN) == again]
         trial = {"trial": int(options["trial"]) + again}
-        outcomes = ask([one.example for one in asked], options | trial)
+        outcomes = ask([example for *_, example in asked], options | trial)
         for (kind, key, _), outcome in zip(asked, outcomes, strict=True):
             judged = judged_sentences(outcome.label) if isinstance(outcome, LabelRecord) else {}
             expected = kind.group == HARMLESS
@@ -277,14 +263,12 @@ def _verdicts(ask: copies.Asking, every: Sequence[_Copy], options: dict[str, Any
 
 
 def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
-    """Return one rate for each kind."""
     found, steady = [], 0.0
     for kind, own in verdicts.items():
         right, failed = own.count(True), own.count(None)
         made = len(own) - failed
-        value = right / made if made else None
-        ends = None if value is None else wilson_ends(value, made, _QUANTILE)
-        found.append(Rate(*kind[:3], right, made, failed, value, ends))
+        ends = wilson_ends(right / made, made, _QUANTILE) if made else None
+        found.append(Rate(*kind[:3], right, made, failed, right / made if made else None, ends))
         if ends and kind.name == AGAIN:
             steady = ends[0]
     return tuple(

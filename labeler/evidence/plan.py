@@ -144,13 +144,9 @@ class Plan(Displayed):
         units = self.units
         if None not in units.how.answers:
             return units.readable if are else []
-        answers = {item: self.answers[item] for item in self._read}
-        read = (units.answer(unit, answers) for unit in range(len(units.units)))
-        return [
-            one
-            for one, found in zip(units.readable, read, strict=True)
-            if found and (found[1] > 0) == are
-        ]
+        read = {item: self.answers[item] for item in self._read}
+        both = ((one, units.answer(unit, read)) for unit, one in enumerate(units.readable))
+        return [one for one, found in both if found and (found[1] > 0) == are]
 
     @cached_property
     def again(self) -> tuple[Item, ...]:
@@ -201,10 +197,8 @@ class Plan(Displayed):
             state = "is finished" if self.is_finished else "did not draw it"
             known = chain.from_iterable(self.units.units)
             lost = "" if foreign[0] in known else "; no label has it (keep ids as text)"
-            raise UsageError(
-                f"answer about {foreign[0]!r:.120}, but the plan {state}; leave it out, or begin a "
-                f"new plan{lost}"
-            )
+            why = f"the plan {state}; leave it out, or begin a new plan{lost}"
+            raise UsageError(f"answer about {foreign[0]!r:.120}, but {why}")
         if not (new or self.is_finished):
             raise _missing(self.sentences[0][:2])
         if alone := [item for item in again if item not in given]:
@@ -221,10 +215,8 @@ class Plan(Displayed):
         units, goal, answers = self.units, self.goal, self.answers
         undefined = len(self._defined(are=False))
         if undefined == len(units.readable):
-            raise UsageError(
-                f"{goal.metric} is undefined: people found no relevant sentence in any of the "
-                f"{len(units.readable)} records; certify relevance instead"
-            )
+            found = f"no relevant sentence in any of the {undefined} records"
+            raise UsageError(f"{goal.metric} is undefined: people found {found}; certify relevance")
         signature = units.readable[0].signature
         read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
         doubted = units.doubt.coefficients if units.doubt else ()
@@ -299,17 +291,15 @@ def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = 
         if (least := (high - low) / 2) > goal.within:
             raise UsageError(
                 f"{len(units.readable)} records say what the stream's {goal.metric} is within "
-                f"{least:.3f} at best, however many sentences are read: label more records, ask "
-                f"for within {math.ceil(100 * least) / 100:.2f} or more, or leave out population"
+                f"{least:.3f} at best, however much is read: label more records, ask for within "
+                f"{math.ceil(100 * least) / 100:.2f} or more, or leave out population"
             )
     return Plan(goal, units, Readings({}, {}))
 
 
 def _missing(item: Item) -> UsageError:
-    return UsageError(
-        f"no answer for {item!r:.120}: answer the sentences in the order of the plan; you may stop "
-        "after any record, and leave out none"
-    )
+    rule = "answer in the order of the plan; you may stop after any record, and leave out none"
+    return UsageError(f"no answer for {item!r:.120}: {rule}")
 
 
 def stream_interval(

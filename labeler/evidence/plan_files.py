@@ -1,11 +1,10 @@
 """Plans and people's answers as CSV files, for spreadsheets, annotation tools and the review app.
 
-A plan (``PLAN.csv``) has the :data:`COLUMNS`, with one row a sentence in the order to read them:
-``plan`` is a :class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier
-looks, and ``reading`` is 2 for a sentence that is read again, best by another person. A file of
-answers (``ANSWERS.csv``) needs :data:`ANSWERS`; ``annotator`` may name who answered, and other
-columns are ignored, so a filled-in plan is a file of answers too. Another row about a sentence is
-its second reading. Corrections answer a plan, too.
+A plan has the :data:`COLUMNS`, with one row a sentence in the order to read them: ``plan`` is a
+:class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier looks, and
+``reading`` is 2 for a sentence that is read again. A file of answers needs :data:`ANSWERS`;
+``annotator`` may name who answered, and other columns are ignored, so a filled-in plan is one too.
+Another row about a sentence is its second reading. Corrections answer a plan, too.
 
 Each function raises :class:`UsageError` for a file that it cannot read or write, and names the
 file, and the line of a wrong row.
@@ -14,7 +13,7 @@ file, and the line of a wrong row.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -80,12 +79,21 @@ def write_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete."""
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
-    units = plan.units
+    units, look = plan.units, str(plan.look)
     model = units.doubt.coefficients if units.doubt else None
     header = PlanHeader(goal=plan.goal, labels=units.digest(), who=plan.who, doubt=model)
     same = {"plan": header.model_dump_json(exclude_defaults=True)}
-    rows = (same | texts_of(units, item) | own for item, own in _rows(plan))
-    write_rows(path, COLUMNS, rows)
+    rows: list[tuple[Item, dict[str, str]]] = [
+        (item, {"reading": reading, "answer": WORDS[answer]})
+        for reading, answers in (("1", plan.answers), ("2", plan.second))
+        for item, answer in answers.items()
+    ]
+    for one in plan.sentences:
+        own = {"look": look, "reading": "1", "probability": repr(one.probability)}
+        rows.append((one[:2], own))
+    again = [item for item in plan.again if item not in plan.second]
+    rows += [(item, {"look": look, "reading": "2"}) for item in again]
+    write_rows(path, COLUMNS, (same | texts_of(units, item) | own for item, own in rows))
 
 
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
@@ -98,19 +106,6 @@ def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[
             writer.writerow({name: escape_formula(cell) for name, cell in row.items()})
 
 
-def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
-    """Yield the sentences of the rows, and what differs between rows of a sentence."""
-    for reading, answers in (("1", plan.answers), ("2", plan.second)):
-        for item, answer in answers.items():
-            yield item, {"reading": reading, "answer": WORDS[answer]}
-    look = str(plan.look)
-    for one in plan.sentences:
-        yield one[:2], {"look": look, "reading": "1", "probability": repr(one.probability)}
-    for item in plan.again:
-        if item not in plan.second:
-            yield item, {"look": look, "reading": "2"}
-
-
 def texts_of(units: Units, item: Item) -> dict[str, str]:
     """Return the cells that say what is read, and against what.
 
@@ -119,43 +114,41 @@ def texts_of(units: Units, item: Item) -> dict[str, str]:
     """
     name, key = item
     record, kind = units.records[name], units.how.kind
-    subject, question = Subject(record), record.example.question
+    subject, evidence = Subject(record), ""
     if kind == "support":  # the sentences that the judge named, else the nearest ones by words
         entry, words = judged_sentences(subject.label).get(key), {*subject.words(key)}
-        named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
-        near = sorted(
-            subject.evidence, key=lambda one: -len(words.intersection(subject.words(one)))
-        )
-        evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
-    else:
-        response = " ".join(one.text for one in record.example.response)
-        evidence = "" if kind == "relevance" else response
-    texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
-    texts["ask"] = units.how.ask
+        shown = [one for one in subject.named(entry) if one in subject.texts] if entry else []
+        if not shown:
+            shared = {one: len(words.intersection(subject.words(one))) for one in subject.evidence}
+            shown = sorted(shared, key=lambda one: -shared[one])[:_NEAREST]
+        evidence = "\n".join(subject.texts[one] for one in shown)
+    elif kind == "utilization":
+        evidence = " ".join(one.text for one in record.example.response)
+    question, text = record.example.question, subject.texts[key]
+    texts = {"ask": units.how.ask, "question": question, "text": text, "evidence": evidence}
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
     return {"id": name, "sentence": key, **cut}
 
 
 def read_header(path: str | Path) -> PlanHeader:
     """Return the header of a plan; all its rows have the same."""
-    plans = {row["plan"] for _, row in read_rows(path, ("plan", "id", "sentence"))}
+    plans = {row["plan"] for _, row in read_cells(path, ("plan", "id", "sentence"))}
     if len(plans) > 1:
         raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
     try:
         return PlanHeader.model_validate_json(plans.pop() if plans else "")
     except (ValidationError, UsageError) as error:
         fault = describe_faults(error) if isinstance(error, ValidationError) else error
-        raise UsageError(
-            f"{path}: not a plan: {fault}; give the file that certify wrote"
-        ) from error
+        message = f"{path}: not a plan: {fault}; give the file that certify wrote"
+        raise UsageError(message) from error
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     """Read a plan again, and check that it follows from the labels and its answers."""
     header = read_header(path)
     units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
-    old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
-    known = _collected(old, units.how.answers)._replace(who=header.who)
+    old = (one for one in read_cells(path, ANSWERS) if not one[1].get("look"))
+    known = _collected(old, units)._replace(who=header.who)
     try:
         return Plan(header.goal, units, known)
     except UsageError as error:
@@ -175,7 +168,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"
             )
-        found = _collected(_of_labels(read_rows(path, ANSWERS), units), how.answers)
+        found = _collected(read_cells(path, ANSWERS), units)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
@@ -189,30 +182,6 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     known = {item: said[item] for item in (*old, *new)}
     people = dict.fromkeys(one.annotator for one in labels if (one.id, one.sentence) in known)
     return Readings(known, {}, tuple(people))
-
-
-Row = tuple[str, dict[str, str]]
-"""``FILE:LINE``, and the cells by column."""
-
-
-def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a plan or a file of answers, which have the needed columns."""
-    for where, row in read_cells(str(path)):
-        if missing := next((name for name in needed if name not in row), None):
-            raise UsageError(
-                f"{where}: no column {missing!r}, but {', '.join(row)}; needed: {', '.join(needed)}"
-            )
-        # An id may begin or end with a blank; nothing else may.
-        yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
-
-
-def _of_labels(rows: Iterable[Row], units: Units) -> Iterator[Row]:
-    """Yield rows of answers, and reject those that show another sentence than the labels have."""
-    known = {*chain.from_iterable(units.units)}
-    for where, row in rows:
-        if row["answer"] and (item := (row["id"], row["sentence"])) in known:
-            require_texts(where, row, texts_of(units, item))
-        yield where, row
 
 
 def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
@@ -229,33 +198,35 @@ def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) ->
             )
 
 
-def _collected(rows: Iterable[Row], allowed: Sequence[Answer]) -> Readings:
+def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> Readings:
     """Return the answers of rows; a row that repeats one of the same person counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     known: dict[tuple[str, ...], Answer] = {}
-    words = {word: answer for word, answer in _ANSWERS.items() if answer in allowed}
+    words = {word: answer for word, answer in _ANSWERS.items() if answer in units.how.answers}
+    sentences = {*chain.from_iterable(units.units)}
     for where, row in rows:
         if not (text := row["answer"]):
             continue
         if text.lower() not in words:
-            more = "; or 'not relevant'" if None in allowed else ""
+            more = "; or 'not relevant'" if None in words.values() else ""
             raise UsageError(
                 f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
             )
         answer, item = words[text.lower()], (row["id"], row["sentence"])
+        if item in sentences:
+            require_texts(where, row, texts_of(units, item))
         name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
         own = (name, reading, *item)
-        if name and own in known:
-            if known[own] != answer:
-                raise UsageError(
-                    f"{where}: another answer of {name!r:.40} about {item!r:.120} than in an "
-                    "earlier row; keep one of the two"
-                )
+        is_known = name and own in known
+        if is_known and known[own] == answer:
             continue
-        known[own] = answer
         target = second if reading == "2" or item in answers else answers
-        if item in target:
-            raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
-        target[item] = answer
+        if is_known or item in target:
+            of = f" of {name!r:.40}" if name else ""
+            raise UsageError(
+                f"{where}: another answer{of} about {item!r:.120} than in an earlier row; keep one "
+                "of each person, and two at most"
+            )
+        known[own] = target[item] = answer
     return Readings(answers, second, tuple(dict.fromkeys(name for name, *_ in known if name)))

@@ -50,14 +50,10 @@ class Readings(NamedTuple):
 
 
 class Certifiable(NamedTuple):
-    """How a metric is certified.
+    """How a metric is certified: the kind of verdict that forecasts an answer, and the question.
 
-    Attributes:
-        kind: kind of the verdict that forecasts an answer.
-        ask: the question that a person answers for a sentence.
-        whole: True if all sentences of a record are one unit.
-        rate_of_no: True if the metric is the share of the answer no.
-        answers: the possible answers; ``None`` in a share of what people call relevant.
+    ``whole`` if all sentences of a record are one unit; ``rate_of_no`` if the metric is the share
+    of the answer no. ``None`` is an answer in a share of what people call relevant.
     """
 
     kind: str
@@ -69,18 +65,14 @@ class Certifiable(NamedTuple):
 
 _SUPPORTED = "Do the documents support the sentence?"
 _USED = "Does the response use the sentence?"
+_RELEVANT = f"{_USED} (not relevant, if it does not help to answer)"
 CERTIFIABLE: Mapping[str, Certifiable] = {
     "adherence_fraction": Certifiable("support", _SUPPORTED),
     "hallucination_rate": Certifiable("support", _SUPPORTED, rate_of_no=True),
     "adherence": Certifiable("support", _SUPPORTED, whole=True),
     "relevance": Certifiable("relevance", "Does the sentence help to answer the question?"),
     "utilization": Certifiable("utilization", _USED),
-    "completeness": Certifiable(
-        "utilization",
-        f"{_USED} (not relevant, if it does not help to answer)",
-        whole=True,
-        answers=(True, False, None),
-    ),
+    "completeness": Certifiable("utilization", _RELEVANT, whole=True, answers=(True, False, None)),
 }
 
 
@@ -150,10 +142,8 @@ class Units:
             return [share * size], size
         stated, said = stated_probabilities(record, kind), verdicts[FIELDS[kind]]
         items = [(record.id, key) for key in keys_of(record, kind)]
-        found = [
-            _probability(stated.get(item[1]), yes, doubts.get(item))
-            for item, yes in zip(items, said, strict=True)
-        ]
+        both = zip(items, said, strict=True)
+        found = [_probability(stated.get(one[1]), yes, doubts.get(one)) for one, yes in both]
         if self.how.whole:
             is_sure = stated or any(item in doubts for item in items)
             found = [math.prod(found) if is_sure else _probability(None, all(said), None)]
@@ -197,9 +187,8 @@ class Units:
 
     def digest(self) -> str:
         """Return the digest of the labels, whatever their order."""
-        facts = (
-            (one.id, one.key, one.content(), repr(one.scores)) for one in self.records.values()
-        )
+        own = self.records.values()
+        facts = ((one.id, one.key, one.content(), repr(one.scores)) for one in own)
         return digest_of(sorted(map("\0".join, facts)))
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 
 from labeler.data.corrections.file import locked
+from labeler.data.formats.text_files import read_cells
 from labeler.errors import UsageError
 from labeler.evidence.plan_files import (
     ANSWERS,
     WORDS,
     read_header,
-    read_rows,
     require_texts,
     texts_of,
     write_rows,
@@ -64,7 +64,7 @@ class PlanReading:
     def _read(self) -> None:
         """Read the plan, and the answers so far."""
         self._rows: dict[tuple[str, ...], dict[str, str]] = {}
-        for where, row in read_rows(self.plan, ("id", "sentence")):
+        for where, row in read_cells(self.plan, ("id", "sentence")):
             try:
                 texts = self._texts_of((row["id"], row["sentence"]))
             except KeyError as error:
@@ -73,7 +73,7 @@ class PlanReading:
                     f"{row['id']!r:.80}; give the file that certify wrote"
                 ) from error
             self._rows[_item(row)] = {"answer": "", "annotator": ""} | row | texts
-        answered = read_rows(self.answers, ANSWERS) if self.answers.exists() else ()
+        answered = read_cells(self.answers, ANSWERS) if self.answers.exists() else ()
         for where, row in answered:
             if row["answer"] and _item(row) not in self._rows:
                 raise UsageError(

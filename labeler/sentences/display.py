@@ -70,7 +70,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """The cells of a table. Only the first column, the names, is folded.
+    """The cells of a table. Only the first column, the names, is folded, before one is dropped.
 
     Attributes:
         columns: the columns.
@@ -136,7 +136,7 @@ class Grid:
         from rich.table import Table  # noqa: PLC0415 - as above
 
         widths = list(self._widths)
-        excess = self._width(range(len(self.columns))) - width
+        excess = sum(widths) + _GAP * (len(widths) - 1) - width
         if excess > 0:
             widths[0] = min(widths[0], max(_MIN_NAME_WIDTH, widths[0] - excess))
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -174,7 +174,11 @@ class Grid:
         return Grid([self.columns[index] for index in indexes], rows)
 
     def _width(self, indexes: Sequence[int]) -> int:
-        return sum(self._widths[index] for index in indexes) + _GAP * (len(indexes) - 1)
+        """Return the width of columns, with names folded to :data:`LONGEST_NAME` columns."""
+        widths = (
+            min(self._widths[n], LONGEST_NAME) if n == 0 else self._widths[n] for n in indexes
+        )
+        return sum(widths) + _GAP * (len(indexes) - 1)
 
     @cached_property
     def _widths(self) -> Sequence[int]:

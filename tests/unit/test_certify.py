@@ -19,7 +19,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.units import CERTIFIABLE, Answer, Item
+from labeler.evidence.units import CERTIFIABLE, Answer, Item, Readings
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
@@ -127,14 +127,16 @@ def finished(
 
 
 def test_certificate_holds_the_value_that_people_would_give() -> None:
-    """The interval has the width that was asked for, and the true value inside."""
-    plan = make_plan(labels(400), Goal("adherence_fraction", within=0.06))
-    found = finished(plan)
+    """With the width that was asked for, or a value far from the threshold on its side."""
+    found = finished(make_plan(labels(400), Goal("adherence_fraction", within=0.06)))
     low, high = found.interval
     assert found.checked < found.sentences
     assert (high - low) / 2 <= 0.06
     assert low <= 1 - (80 + 58) / 800 <= high
     assert found.judged == pytest.approx(0.9)
+    found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
+    assert "at least 0.5" in found.conclusion
+    assert found.interval[0] >= 0.5
 
 
 @pytest.mark.parametrize("metric", CERTIFIABLE)
@@ -184,13 +186,6 @@ def test_rounding_does_not_contradict_the_verdict() -> None:
         ((0.9, 0.95), " 95.0 % (90.0 to 95.0 %"),
     ):
         assert shown in replace(found, value=interval[1], interval=interval).conclusion
-
-
-def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
-    """A value far from the threshold is decided, and the certificate says on which side."""
-    found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
-    assert "at least 0.5" in found.conclusion
-    assert found.interval[0] >= 0.5
 
 
 def test_population_is_wider_than_the_records() -> None:
@@ -292,24 +287,23 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
         make_plan([*labels(3), record(id="r1", relevant=())], goal)
     with pytest.raises(UsageError, match="another judge configuration"):
         make_plan([*labels(3), relabeled(labels(4)[3], model="other")], goal)
-    with pytest.raises(UnknownName, match="metric to certify"):
-        Goal("context_precision", within=0.1)
-    with pytest.raises(UnknownName, match="metric to certify"):
-        Goal(["adherence"], within=0.1)  # type: ignore[arg-type]
 
 
-TENTH = {"within": 0.1}
+TENTH = {"metric": "adherence", "within": 0.1}
 
 
 @pytest.mark.parametrize(
-    "goal",
-    [{}, TENTH | {"at_least": 0.9}, TENTH | {"level": 1.0}, TENTH | {"seed": "x"}]
-    + [{"within": wrong} for wrong in (0.0, "x")],
+    ("goal", "error"),
+    [({"metric": "adherence"}, UsageError)]
+    + [(TENTH | {"metric": one}, UnknownName) for one in ("context_precision", ["adherence"])]
+    + [(TENTH | {"at_least": 0.9}, UsageError), (TENTH | {"level": 1.0}, UsageError)]
+    + [(TENTH | {"seed": "x"}, UsageError)]
+    + [(TENTH | {"within": wrong}, UsageError) for wrong in (0.0, "x")],
 )
-def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
-    """A width or a threshold, between 0 and 1."""
-    with pytest.raises(UsageError):
-        Goal("adherence", **goal)
+def test_a_goal_is_one_number(goal: dict[str, Any], error: type[UsageError]) -> None:
+    """A width or a threshold, between 0 and 1, of a metric that can be certified."""
+    with pytest.raises(error):
+        Goal(**goal)
 
 
 def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command) -> None:
@@ -471,7 +465,8 @@ def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
     """A plan of other responses, or that a stranger altered, was read for another sentence."""
     answers, path = tmp_path / "answers.csv", tmp_path / "plan.csv"
     example = keyed_example(response=["Paris is in the north of France.", "Yes."])
-    plan = make_plan([relabeled(record(), vars(example))], Goal("adherence_fraction", within=0.1))
+    own = [relabeled(record(), vars(example))]
+    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
     write_plan(plan, path)
     row = next(row for row in read_cells(path) if row["sentence"] == "a") | {"answer": "yes"}
     for same in ({}, {"text": "  paris is in the NORTH of France. "}, {"question": "1"}):
@@ -481,3 +476,7 @@ def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
         write_cells(answers, [row | other])
         with pytest.raises(UsageError, match=rf"answers\.csv:2: {next(iter(other))} is "):
             read_answers(answers, plan)
+    write_plan(plan.after(Readings({("r1", "a"): True}, {})), path)
+    write_cells(path, (one | {"text": "Paris is in Spain, now."} for one in read_cells(path)))
+    with pytest.raises(UsageError, match=r"plan\.csv:2: text is "):
+        read_plan(path, own)

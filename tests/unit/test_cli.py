@@ -59,6 +59,10 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
         "9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; worst: tide-gate-wrong-year, "
         "iron-tablets-reversed.\n14 labeled by embedded/lexical/1, 0 from the store, 0 failed\n"
     )
+    Path("twice.jsonl").write_text(EXAMPLES.read_text().splitlines(keepends=True)[0] * 2)
+    err = labeler_command("label", "twice.jsonl", "--judge", "embedded")[2]
+    assert err.startswith("1 of 1 answer fully supported")
+    assert "each counted once: 1\n" in err
 
 
 def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:

@@ -88,6 +88,8 @@ def test_certify_reads_what_is_doubted_first(tmp_path: Path, labeler_command: Co
     doubt = Doubt(tuple(weights.values()), 200)
     plan = make_plan(labels, Goal("adherence_fraction", within=0.02), doubt)
     assert sum(int(one.id[1:]) < 20 for one in plan.sentences) > 1.5 * 6  # 6 by weight alone
+    forecasts = Units(labels[19:21], "adherence_fraction", doubt).forecasts
+    assert forecasts == pytest.approx([0.5, 0.99], abs=1e-3)
     other = [one.model_copy(update={"key": "f" * 64}) for one in labels[20:]]
     again = make_plan(labels, plan.goal, doubt.of(other))
     assert again.sentences == plan.sentences

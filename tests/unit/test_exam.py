@@ -15,9 +15,8 @@ import pytest
 
 import labeler
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.evidence.anchors import Anchors, choose_anchors
-from labeler.evidence.change import find_change, look_level
-from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
+from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
+from labeler.evidence.copies import KINDS, Asking, Target, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.evidence.exam import Exam
 from labeler.judges.judge import UnusableAnswer
@@ -32,6 +31,7 @@ from support.command import Command
 from support.labeled import record, relabeled
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
+COPY = {one.name: one.copy for one in KINDS}
 TOWNS = ["Arlen", "Bodmin", "Corfu", "Delft", "Esslin", "Fenwick", "Garmo", "Halden", "Ivrea"]
 
 
@@ -97,32 +97,28 @@ def test_blind_spots_are_those_that_were_planted() -> None:
     assert (found["number"].right, found["number"].copies) == (60, 60)
     assert found["deletion"].right == found["deletion"].copies
     assert "negation, order" in found.sentence
+    assert ["* blind spot" in str(one) for one in (found, examined(simulated(), 30))] == [
+        True,
+        False,
+    ]
 
 
 def test_blind_spots_need_no_answer_to_the_same_again() -> None:
-    """Such as where the budget ended before: errors that the judge misses are listed."""
-    inner = simulated(negation=0.3)
+    """Such as where the budget ended; an exam without any label is an error that says why."""
+    inner, lost = simulated(negation=0.3), {"#again"}
 
     @labeler.judge("breaking", version=1)
     async def breaking(task: Task) -> dict[str, Any]:
-        if task.example.id.endswith("#again"):
+        if any(task.example.id.endswith(one) for one in lost):
             raise JudgeError("nothing is left", reason="budget")
         return (await inner.label(task)).answer.model_dump()
 
     found = examined(breaking)
     assert found["again"].failed == 60
     assert found.blind_spots == ("negation",)
-
-
-def test_an_exam_without_a_label_is_an_error() -> None:
-    """It says nothing about the judge; the error says why no row was labeled."""
-
-    @labeler.judge("failing", version=1)
-    def failing(_: Task) -> dict[str, Any]:
-        raise JudgeError("nothing is left", reason="budget")
-
+    lost.add("")
     with pytest.raises(FatalJudgeError, match=r"exam got a label: 'r\d': nothing is left"):
-        examined(failing, 3)
+        examined(breaking, 3)
 
 
 def test_every_kind_changes_what_it_says() -> None:
@@ -131,7 +127,7 @@ def test_every_kind_changes_what_it_says() -> None:
     herring = labeler.Example(id="h", question="And?", documents=(other,), response=other)
     every = targets([*rows(12), herring])
     target = every[0]
-    made = {one.name: one.copy(target, every, RANDOM) for one in KINDS}
+    made = {name: copy(target, every, RANDOM) for name, copy in COPY.items()}
     copies = {name: copy for name, copy in made.items() if copy is not None}
     said = {name: copy.response[0].text for name, copy in copies.items()}
     assert said["number"] == "The tower of Arlen is 103 meters high."
@@ -166,9 +162,9 @@ def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -
     given: dict[str, Any] = {"documents_sentences": ((text,),), "response_sentences": (text,)}
     row = labeler.Example(id="r", question="?", documents=(text,), response=text, **given)
     [target] = targets([row])
-    copy = negation(target, [target], RANDOM)
+    copy = COPY["negation"](target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
-    assert number(target, [target], RANDOM) is None
+    assert COPY["number"](target, [target], RANDOM) is None
 
 
 def test_answers_are_free_the_second_time() -> None:
@@ -478,17 +474,17 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "reason"),
+    "fact",
     [
-        ({"sampling": {CORRECTIONS: "1 of 2"}}, "people corrected them"),
-        ({"thresholds": {"support": 0.7}}, "their thresholds were moved"),
-        ({"judge": MAJORITY}, "they are majorities of votes"),
-        ({"prompt": None}, "they were imported"),
+        {"sampling": {CORRECTIONS: "1 of 2"}},
+        {"thresholds": {"support": 0.7}},
+        {"judge": MAJORITY},
+        {"prompt": None},
     ],
 )
-def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any], reason: str) -> None:
+def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any]) -> None:
     """No judge can be asked for other labels again, so a check of them would find a change."""
-    with pytest.raises(UsageError, match=reason):
+    with pytest.raises(UsageError, match="no judge can be asked for these labels again"):
         choose_anchors([relabeled(record(documents=[size]), **fact) for size in (2, 3)])
     with pytest.raises(UsageError, match="leave out judges and repeat"):
         labels_of(noisy(), 4).anchors(n=4).check(judge=noisy(), repeat=3)

@@ -287,6 +287,17 @@ def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
     assert re.search(f"separated by {taken}", notices) if taken else not notices
 
 
+def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
+    """Files are cut off, and arrays lose their brackets."""
+    lines = ['{"question": "Q", "documents": []},', '{"question": "Q", "documents": [{"te']
+    commas, cut_off = contents(write(tmp_path / "rows.jsonl", "\n".join(lines)))
+    assert re.search(r"rows\.jsonl:1: not JSON: .*write one JSON object a line", str(vars(commas)))
+    assert re.search(r"rows\.jsonl:2: .* ends within this line, so it", str(vars(cut_off)))
+    (twice,) = contents(write(tmp_path / "rows.jsonl", '{"id": "1", "id": "2"}\n'))
+    assert str(vars(twice)).count("; ") == 1
+    assert "'id' stands twice in one object; keep one of them" in str(vars(twice))
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
@@ -310,6 +321,9 @@ def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
         ({"rows.jsonl": "question".encode("utf-16")}, "is UTF-16"),
         ({"rows.jsonl": "question".encode("utf-16-le")}, "is UTF-16"),
         ({"rows.jsonl": b"\x28\xb5\x2f\xfd"}, "only gzip is unpacked"),
+        ({"rows.jsonl": gzip.compress(gzip.compress(b"{}"))}, "packed by gzip twice"),
+        ({"rows.jsonl": "version https://git-lfs.github.com/spec/v1\n"}, "git lfs pull"),
+        ({"rows.json": "<!DOCTYPE html>"}, "a page that asks to log in"),
         ({"rows.jsonl": "\ufeff [\n{}]"}, "an array, .*: name it .json, or write its objects line"),
         *(
             ({name: json.dumps(GOOD)}, f"cannot read .*{name}.*of the format that its name says")

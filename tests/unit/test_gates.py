@@ -279,6 +279,8 @@ def test_the_command_says_what_it_found_and_exits_by_it(check: Check) -> None:
         "MISSED: 2 of 2 gates\nMISSED by .10: answers fully supported (adherence) .80, at least "
         ".9 asked for; worst: g8, g9\n"
     )
+    _, out, _ = check(outcomes(1, 199), "--min", "adherence=0.01")
+    assert out.startswith("MISSED by .005: answers fully supported (adherence) .005, at least .01")
     _, out, _ = check(outcomes(8, 2), *gates, "--details")
     assert "adherence at least 0.9: mean 0.8000 (n 10, undefined 0, failed 0)\n  worst: 'g8'" in out
 
@@ -485,6 +487,10 @@ def test_scores_are_gated_by_group_and_on_the_interval_of_their_scale(check: Che
     assert code == 0
     assert "rubric_faithfulness 5.00 (4.65 to 5.00), at least 4.5 asked of the low end" in out
     assert check(faithful(1, 1, 1), "--max", "rubric_faithfulness=1.5", *options)[0] == 1
+    assert check([score_record(4)], "--max", "tone=4")[::2] == (
+        0,
+        "tone at most 4: higher is better, so at least may be meant, not at most\n",
+    )
 
 
 def test_every_judge_must_pass(check: Check) -> None:

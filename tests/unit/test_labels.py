@@ -16,7 +16,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.characters import visible
-from support.labeled import record
+from support.labeled import record, relabeled
 from support.rows import write
 from support.scored import record as score_record
 
@@ -143,6 +143,15 @@ def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
     assert not [line for line in lines if line.startswith("context_relevancy ")]
     for part in ("failed: 2 refusal", "undefined context_precision: 1 no_relevant", "cost: "):
         assert part in shown
+
+
+def test_labels_of_several_trials_are_told_apart() -> None:
+    """In the first line by names, of which the first trial is 0, and in tables by numbers."""
+    found = labeler.Labels([record(), relabeled(record(), trial=1)])
+    assert re.match(r"trial 0: 1 of 1 .* trial 1: 1 of 1 ", repr(found))
+    numbers = re.findall(r"^(?:adherence|r1) .*(\d)$", f"{found}\n{found.metrics()}", re.MULTILINE)
+    assert numbers == ["1", "2", "1", "2"]
+    assert "1 label by test/test-1, 0 failed" in repr(found[:1])
 
 
 def test_failures_show_which_rows_failed_and_why() -> None:

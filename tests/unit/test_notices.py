@@ -11,6 +11,8 @@ from labeler.sentences.example import Example
 
 ROW: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
 NAMES = "documents that are names, such as "
+PROMPT = "a question that holds a document, as if it were a whole prompt"
+FAULT = "a response such as "
 WRITTEN = "a response that is a list or object written as text"
 CHOICES = "a response of several choices that differ; the first is judged"
 IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
@@ -52,6 +54,8 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"documents": {"@odata.context": "u", "value": [{"text": "D."}]}}, ""),
     ({"documents": [{"page_content": "D.", "metadata": {"text": "E."}, "id": "7"}]}, ""),
     ({"documents": [{"title": "Quay", "text": "D.", "text_template": "{x}"}]}, ""),
+    ({"documents": [{"text": "D.", "metadata": {"window": "A B C D E"}}]}, further("window")),
+    ({"documents": {"data": [{"title": "Quay", "description": "D.", "markdown": "# Quay"}]}}, ""),
     # texts
     ({"response": " "}, ""),
     ({"question": '{"text": "Q?"}'}, "a question that is a list or object written as text"),
@@ -64,6 +68,14 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"response": "[1] says so."}, ""),
     ({"response": "b'R.'"}, WRITTEN),
     ({"question": "Is it long?", "response": "Is it long? Yes."}, "a response that begins"),
+    ({"question": " "}, "an empty question, as merged cells"),
+    ({"question": "Use this:\nThe quay is long.\nQ?", "documents": ["The quay is long."]}, PROMPT),
+    ({"response": "Error code: 429 - {'error': {}}"}, FAULT),
+    ({"response": "openai.APITimeoutError: Request timed out."}, FAULT),
+    ({"response": 'data: {"choices": []}\n\ndata: [DONE]'}, FAULT),
+    ({"response": "Error 429 says that too many asked."}, ""),
+    ({"response": "R.<|return|>"}, "a text with '<|'"),
+    ({"response": "Thought: I know it.\nFinal Answer: R."}, "a text with '\\nFinal Answer:'"),
     ({"response": r"R.\n\nS."}, r"a text with '\\n\\n' or the like"),
     ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
     ({"response": "It\u00e2\u0080\u0099s R."}, "a text with "),
@@ -85,6 +97,8 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"id": "1,2E+17"}, "an id such as '1,2E+17'"),
     ({"id": '="007"'}, "an id such as"),
     ({"id": "1.01"}, ""),
+    ({"id": "2-Jan"}, "an id such as '2-Jan'"),
+    ({"id": "Okt-17"}, "an id such as 'Okt-17'"),
     ({"_id": "7"}, "'_id' and no 'id': --map id=_id reads it"),
     ({"_id": {"$oid": "7"}}, "'_id' and no 'id': --map 'id=_id.$oid' reads it"),
     ({"_id": "7", "id": "8"}, ""),
@@ -112,3 +126,21 @@ def test_what_may_not_be_meant_is_counted(changes: dict[str, Any], notice: str) 
     assert row.content.response == (given if isinstance(given, str) else "R.")
     found = [text.removeprefix("1 row has ") for text in rows.notices.values()]
     assert [text[: len(notice)] for text in found] == [notice] * bool(notice)
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ([{"documents": ["D."]}, {"documents": ["E."]}, {"documents": ["F."]}], 2),
+        ([{"documents": ["D."]}, {"documents": ["E."], "response": ""}], 1),
+        ([{"documents": ["D."]}, {"documents": ["D."]}], 0),
+        ([{"documents": ["D."]}, {"documents": ["E."], "response": "S."}], 0),
+        ([{"documents": ["D."]}, {"documents": ["E.", "F."]}], 0),
+    ],
+)
+def test_rows_of_one_passage_each_are_counted(changes: list[dict[str, Any]], count: int) -> None:
+    """Each would be judged, and paid for, by that passage alone."""
+    rows = open_rows([ROW | one for one in changes])
+    list(rows)
+    said = [text for text in rows.notices.values() if "put all of a question into one list" in text]
+    assert [text.split()[0] for text in said] == [str(count)] * bool(count)

@@ -426,7 +426,11 @@ def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: 
 def test_failed_rows_have_their_reasons(labeler_command: Command, tmp_path: Path) -> None:
     """Below the table, also where no row has a label."""
     path = written(tmp_path / "l.jsonl", [failure("a"), failure("b")])
-    assert "\nfailed: 2 refusal\n" in labeler_command("metrics", path)[1]
+    found = labeler_command("metrics", path, "--details")
+    assert "\nfailed: 2 refusal\n" in found[1]
+    numbers = tmp_path / "numbers.csv"
+    labeler_command("metrics", path, "--rows", "-o", numbers)
+    assert labeler_command("metrics", numbers, "--details") == found
 
 
 def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:

@@ -329,6 +329,9 @@ def test_a_judge_that_rewards_length_is_seen(labeler_command: Command, tmp_path:
     assert (code, "+11.000" in out) == (0, True)
     assert out.startswith("Longer responses get higher scores by ")
     assert json.loads(labeler_command("length", path, "--json")[1])[0]["slope"] == found.line.slope
+    list(write_outcomes(of_length((100, 3), (200, 3), (300, 3)), path))
+    first = labeler_command("length", path)[1].splitlines()[0]
+    assert first == "No slope can be tested: scores on one line, such as equal ones."
     list(write_outcomes([label_record()], path))
     code, _, err = labeler_command("length", path)
     assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)

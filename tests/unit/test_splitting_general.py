@@ -67,6 +67,7 @@ LANGUAGES = {
     "Gujarati": "ઘર લાલ છે. ¦પાણી નથી.",
     "Thai": "สวัสดีครับ วันนี้อากาศดี",
     "Russian": "Это г. Москва. ¦И т. д. и т. п. Всё. ¦Проф. Иванов пришёл.",
+    "Czech and Swedish": "Např. dub. ¦Bl.a. Kungen kom. ¦Slut.",
     "Spanish": "Él vino. ¦¿Qué? ¦¡Sí! ¦Vale.",
 }
 SHAPES = {

@@ -69,6 +69,28 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(join:
     assert only(join(root(), later, first, ranker))["documents"] == ["D", "C", "A"]
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "answer", "documents"),
+    [
+        ({"documents": ["A", "B", "C"]}, {"documents": ["B"]}, ANSWER, ["B"]),
+        ([{"text": "A"}, {"text": "B"}], [{"text": "B"}], ANSWER, ["C", "B"]),
+        ({"documents": ["A", "B", "C"]}, {"documents": []}, ANSWER, []),
+        ({"documents": ["A", "B"]}, {"documents": ["B"], "answer": "Oak."}, ANSWER, [*"ABC"]),
+        ({"documents": ["A", "B"]}, {"documents": ["E"]}, ANSWER, [*"ABC"]),
+        (None, None, {"answer": ANSWER, "context": ["C", "A"]}, ["C", "A"]),
+        (None, None, {"answer": ANSWER, "citations": [{"text": "C"}]}, [*"ABC"]),
+    ],
+)
+def test_documents_that_a_step_left_out_were_not_shown(
+    join: Join, inputs: object, outputs: object, answer: object, documents: list[str]
+) -> None:
+    """Graders keep some of the documents; an answer may list those that its model was shown."""
+    found = retriever("find", "root", "A", "B", "C", start=1)
+    given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
+    step = span("grade_documents", "root", "CHAIN", start=2, **given)
+    assert only(join(root(output__value=answer), found, step))["documents"] == documents
+
+
 def test_tools_and_earlier_turns_stand_next_to_the_documents(join: Join) -> None:
     """A tool that retrieves texts is a retrieval; evaluators and system messages are left out."""
     talk = [

@@ -111,6 +111,7 @@ _BY_SUFFIX = {
 _SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
 _UTF_16 = "UTF-16 or no text, and text files are UTF-8"
+_PAGE = "HTML or XML, perhaps a page that asks to log in"
 _BINARY = {
     b"PK\x03\x04": "a ZIP archive",
     b"\xd0\xcf\x11\xe0": "a spreadsheet",
@@ -121,6 +122,12 @@ _BINARY = {
     b"\x28\xb5\x2f\xfd": "compressed by zstd, and only gzip is unpacked",
     b"BZh": "compressed by bzip2, and only gzip is unpacked",
     b"\xfd7zXZ": "compressed by xz, and only gzip is unpacked",
+    b"\x1f\x8b": "packed by gzip twice, and one layer is unpacked",
+    b"Obj\x01": "an Avro file",
+    b"<!": _PAGE,
+    b"<?xml": _PAGE,
+    b"<html": _PAGE,
+    b"version https://git-lfs": "a pointer of Git LFS, whose file git lfs pull fetches",
     b"\x80": "a pickle, which is never loaded",
     b"\xff\xfe": _UTF_16,
     b"\xfe\xff": _UTF_16,
@@ -324,7 +331,7 @@ def plain(value: object) -> object:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # of an Enum its value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from labeler.data.formats import Raw, check_names, json_rows, read_json_lines
@@ -65,19 +66,34 @@ def read_tsv(name: str) -> Iterator[Raw]:
     return _read_cells(name, "\t")
 
 
-def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Read rows of a CSV file that this package wrote, which escapes what looks like a formula.
+def read_cells(
+    name: str | Path, needed: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Read rows of a CSV file that this package wrote, perhaps after people edited it.
+
+    Cells that were escaped because they look like a formula are as before. Blanks around a cell are
+    removed, but for an id, which may have some of its own.
+
+    Args:
+        name: the file.
+        needed: columns that it must have.
 
     Yields:
         ``FILE:LINE``, and the cells by column.
 
     Raises:
-        UsageError: as for :func:`read_csv`; also if a row cannot be read.
+        UsageError: as for :func:`read_csv`; also if a row cannot be read, or a column is missing.
     """
-    for row in read_csv(name):
-        if isinstance(row.fields, BadRow):
-            raise row.fields
-        yield row.where, {n: unescape_formula(str(cell)) for n, cell in row.fields.items()}
+    for one in read_csv(str(name)):
+        if isinstance(one.fields, BadRow):
+            raise one.fields
+        row = {column: unescape_formula(str(cell)) for column, cell in one.fields.items()}
+        if missing := next((column for column in needed if column not in row), None):
+            raise UsageError(
+                f"{one.where}: no column {missing!r}, but {', '.join(row)}; "
+                f"needed: {', '.join(needed)}"
+            )
+        yield one.where, {n: cell if n == "id" else cell.strip() for n, cell in row.items()}
 
 
 def check_numbers(name: str, columns: Collection[str]) -> None:

@@ -47,7 +47,7 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         True
     """
 
-    records_name = "scores"
+    records_name = "score"
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - there are none
         """Write the scores as an offline page: means, and every score with its reasons.

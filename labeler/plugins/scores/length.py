@@ -19,13 +19,13 @@ from labeler.calculators.agreement import Floats, Groups, group_sums
 from labeler.calculators.intervals import (
     GROUPED,
     LEVEL,
-    MARK_NOTE,
     Interval,
     is_small,
     question_groups,
 )
 from labeler.calculators.significance import Undefined, effective_count, student_quantile
 from labeler.calculators.summary import observations
+from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_lines, print_sections
 from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import Column, Grid, Section, number
@@ -186,24 +186,34 @@ _EXPLANATION = (
 def print_length(found: Sequence[LengthEffect], version: str) -> None:
     """Print slopes on length, one row per criterion and judge configuration."""
     columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
-    rows, is_small_sample = [], False
-    for one in found:
-        shown = one.line.interval
+    rows = []
+    drawn = [one.line.interval for one in found]
+    for one, shown in zip(found, drawn, strict=True):
         if isinstance(shown, Undefined):
             ends = shown.reason
         else:
             ends = f"{shown.low:+.3f} to {shown.high:+.3f}{shown.mark}"
-            is_small_sample |= shown.small_sample
         rows.append([one.criterion, str(one.records), number(one.line.slope, "+.3f"), ends])
     counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
     notes = [
         _EXPLANATION,
         *map(question_groups, counts),
-        *([MARK_NOTE] if is_small_sample else []),
+        *small_sample_note(shown for shown in drawn if isinstance(shown, Interval)),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     ]
     print_lines([conclude_length(found)])
     print_sections([Section(None, [Grid(columns, rows)], notes)])
+
+
+_UNTESTED = {
+    "too_few_points": "too few scores",
+    "too_few_groups": "scores of too few questions",
+    "constant_x": "responses of one length",
+    "exact_fit": "scores on one line, such as equal ones",
+    "one_point_decides": "a slope that one response decides",
+    "out_of_range": "numbers out of range",
+}
+"""Why a slope has no interval, in words, by reason."""
 
 
 def conclude_length(found: Iterable[LengthEffect]) -> str:
@@ -211,7 +221,9 @@ def conclude_length(found: Iterable[LengthEffect]) -> str:
     drawn = [(one.criterion, one.line.interval) for one in found]
     tested = [(name, ends) for name, ends in drawn if isinstance(ends, Interval)]
     if not tested:
-        return "No slope can be tested: too few scores, or responses of one length."
+        reasons = (ends.reason for _, ends in drawn if isinstance(ends, Undefined))
+        words = dict.fromkeys(_UNTESTED[reason] for reason in reasons)
+        return f"No slope can be tested: {', '.join(words) or 'no scores'}."
     higher = dict.fromkeys(name for name, ends in tested if ends.low > 0)
     lower = dict.fromkeys(name for name, ends in tested if ends.high < 0)
     parts = [

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from labeler.data.documents import ANSWER_LISTS, SHOWN_LISTS
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
 from labeler.plugins.traces.retrievals import documents_of
 from labeler.plugins.traces.spans import (
@@ -196,9 +197,11 @@ def _row(node: _Node) -> dict[str, Any]:
     """
     retrievals = _by_start(_retrievals(node))
     tools = _tool_outputs(node) or _tool_results(node)
-    documents = list(documents_of(node.spans()[0].outputs, named=True).texts)
+    answer = node.spans()[0].outputs
+    documents = [*documents_of(answer, named=SHOWN_LISTS if retrievals else ANSWER_LISTS).texts]
     if retrievals:
-        documents = _documents(retrievals)
+        found = _documents(retrievals)
+        documents = documents if documents and {*documents} < {*found} else found
     elif not documents and not tools:
         raise Unjoinable("no_retrieval")
     row: dict[str, Any] = {

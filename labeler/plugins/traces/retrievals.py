@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from labeler.data.documents import Document, listed_in, read_document, read_documents
+from labeler.data.documents import (
+    SHOWN_LISTS,
+    Document,
+    listed_in,
+    read_document,
+    read_documents,
+)
+from labeler.data.inputs_outputs import answer_of
 from labeler.data.written_values import Unreadable, written_value
 
 
@@ -21,12 +28,12 @@ class Found(NamedTuple):
     textless: int = 0
 
 
-def documents_of(value: object, *, named: bool = False) -> Found:
+def documents_of(value: object, *, named: Sequence[str] = ()) -> Found:
     """Return the documents in the output of a retrieval.
 
     Args:
         value: a list of documents, an object that holds one, or a single document.
-        named: True to accept only a list under a known name, as the answer of a chain may have.
+        named: names of lists to accept alone, as the answer of a chain may have.
     """
     try:
         value = written_value(value)
@@ -35,10 +42,22 @@ def documents_of(value: object, *, named: bool = False) -> Found:
     if value in (None, "", [], {}):
         return Found()
     if named:
-        listed = listed_in(value, named=True) if isinstance(value, Mapping) else None
+        listed = listed_in(value, named=named) if isinstance(value, Mapping) else None
         return found_in(listed or ())
     found = [read_document(value)] if isinstance(value, str) else read_documents(value)
     return Found((), 1) if found is None else _counted(found)
+
+
+def selects(inputs: object, outputs: object) -> bool:
+    """Return True for a step that returns some of the documents it was given, and no answer."""
+    given, kept = (
+        listed_in(one, named=SHOWN_LISTS) if isinstance(one, Mapping) else one
+        for one in (inputs, outputs)
+    )
+    if not (isinstance(given, list) and isinstance(kept, list)) or len(kept) >= len(given):
+        return False
+    given, kept = found_in(given), found_in(kept)
+    return {*kept.texts} < {*given.texts} and not kept.textless and answer_of(outputs) is None
 
 
 def found_in(values: Iterable[object]) -> Found:

@@ -40,7 +40,7 @@ from labeler.plugins.traces.attributes import (
     of_events,
     short_ones,
 )
-from labeler.plugins.traces.retrievals import Found, documents_of, found_in
+from labeler.plugins.traces.retrievals import Found, documents_of, found_in, selects
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -402,11 +402,14 @@ def span_of(
     is_recorded = any(parsed(lookup(attributes, key)) is not None for key in _OUTPUT)
     if kind == "other" and is_recorded and _retrieves(name, attributes):
         kind = "other" if documents_of(outputs).textless else "retriever"
+    elif kind == "other" and selects(inputs, outputs):
+        kind = "reranker"
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
-        given = found_in(items(attributes, "reranker.input_documents")).texts
-        inputs = list(given) if kind == "reranker" else inputs
+        if kind == "reranker":
+            given = found_in(items(attributes, "reranker.input_documents")).texts
+            inputs = list(given or documents_of(inputs).texts)
         outputs = None
     if not all(ids[:2]):
         message = "a span without a trace id or span id: export both, also from an index"
