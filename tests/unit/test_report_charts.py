@@ -44,8 +44,8 @@ def test_shares_fall_into_tenths_and_verdicts_into_two_bins() -> None:
     # Where all values are 0 or 1 there is nothing between.
     counted = charts.count_bins([1, 0, 1, 1])
     assert [(str(bin_), count) for bin_, count in counted] == [("0", 1), ("1", 3)]
-    last = {"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}
-    assert counted[1][0].filter("adherence") == last
+    ends = [{"metric": "m", "low": end, "high": end, "closed": True} for end in (0.0, 1.0)]
+    assert [bin_.filter("m") for bin_, _ in counted] == ends
 
 
 @pytest.mark.parametrize("tenths", range(11))
@@ -97,7 +97,9 @@ def test_a_cell_stands_where_its_bins_are() -> None:
     drawing = _parsed(charts.heat_map("x", "y", [(0.05, 0.95), (0.95, 0.05)], "m").drawing)
     cells = [r for r in drawing.iter(f"{SVG}rect") if "cell" in r.attrib["class"]]
     assert [_floats(cell, "x", "y") for cell in cells] == [(45.0, 5.0), (306.0, 266.0)]
-    x, y = json.loads(next(drawing.iter(f"{SVG}g")).attrib["data-filter"])
+    first, last = drawing.iter(f"{SVG}g")
+    assert {hit.attrib["aria-label"].rpartition(": ")[2] for hit in (first, last)} == {"1 record"}
+    x, y = json.loads(first.attrib["data-filter"])
     assert (x["metric"], x["low"], x["high"]) == ("x", 0.0, 0.1)
     assert (y["metric"], y["low"], y["high"]) == ("y", 0.9, 1.0)
 
