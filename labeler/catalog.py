@@ -151,7 +151,7 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
         raise UsageError(f"a {kind} is named by a text, got {name!r:.40}")
     hint = near(name, names, cutoff=0.5 if most else _CUTOFF)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
-    have = ", ".join(one[:_LONGEST] for one in names[:most])
+    have = ", ".join(one[:_LONGEST].replace("\n", " ") for one in names[:most])
     return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
 
 

@@ -70,7 +70,6 @@ def made_of(asked: argparse.Namespace) -> Provider:
         ),
         latency=spread(latency, asked.spread, asked.seed) if asked.spread else latency,
         count_tokens=True,
-        seed=asked.seed,
         record=False,
     )
 

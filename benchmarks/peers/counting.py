@@ -53,7 +53,7 @@ _STEP = 512
 
 async def reply(call: Call, wire: Wire) -> None:
     """Answer what was asked for, as often as was asked for."""
-    made = completion("", model=str(call.body.get("model")))
+    made = completion("") | {"model": str(call.body.get("model"))}
     first = made["choices"][0]
     made["choices"] = [
         {**first, "index": place, "message": said(text, call.body.get("tools"))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag
 
-import pytest
+from support.optional import need
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
@@ -41,14 +40,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 def need_browser() -> None:
     """Skip where there is no browser to drive, or fail where ``BROWSER_TESTS=required``."""
     missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if _browser() is None:
-        missing.append("chromium")
-    if not missing:
-        return
-    reason = f"{' and '.join(missing)} not installed: see tests/browser/requirements.txt"
-    if os.environ.get("BROWSER_TESTS") == "required":
-        pytest.fail(f"BROWSER_TESTS=required, and {reason}")
-    pytest.skip(reason, allow_module_level=True)
+    need("browser", "BROWSER_TESTS", [*missing, *["chromium"] * (_browser() is None)])
 
 
 def _browser() -> str | None:
@@ -156,6 +148,12 @@ VIEWS = [
     {"viewport": {"width": 320, "height": 640}, "color_scheme": "light"},
 ]
 """In which axe looks at pages; at 320 pixels a desktop is also zoomed to 400 %."""
+
+
+def fits(page: Page) -> bool:
+    """Whether a page is no wider than its window."""
+    fitting: bool = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    return fitting
 
 
 def faults(page: Page, part: str | None = None) -> list[str]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from browser.driving import PHONE, Visits, expect, faults
+from browser.driving import PHONE, Visits, expect, faults, fits
 from labeler.comparing.compare import compare_runs
 from labeler.labels.record import LabelRecord
 from labeler.report.comparison_pages import write_comparison
 from support.payloads import PAYLOADS, hostile_records
-
-UNFOLD = (
-    """for (const one of [...document.querySelectorAll("details")].slice(-9)) one.open = true"""
-)
 
 
 def test_a_page_of_hostile_texts_is_readable_and_inert(visits: Visits, tmp_path: Path) -> None:
@@ -26,12 +22,11 @@ def test_a_page_of_hostile_texts_is_readable_and_inert(visits: Visits, tmp_path:
     views: tuple[dict[str, Any], ...] = ({}, {"color_scheme": "dark"}, {"viewport": PHONE})
     for settings in views:
         page = visits.open(page_file.as_uri(), own=report.as_uri(), **settings)
-        page.evaluate(UNFOLD)
+        page.evaluate("[...document.querySelectorAll('details')].slice(-9).map(d => d.open = true)")
         assert page.locator(".moved").count() > 1
         assert faults(page) == []
         assert page.locator("img, iframe, object, svg script, base, link, form").count() == 0
-        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert width[0] <= width[1]
+        assert fits(page)
     question = page.locator(".moved-question").first.inner_text()
     page.locator(".moved a").first.click()
     expect(page.locator(".question")).to_have_text(question)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.driving import PHONE, Visits, expect, faults
+from browser.driving import PHONE, Visits, expect, faults, fits
 from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
 from labeler.report.comparison_pages import write_diff
@@ -88,8 +88,7 @@ def test_everybody_can_read_it(visits: Visits, address: str, settings: dict[str,
     opened(page, "row-7")
     page.locator(".diff-moved > summary").click()
     assert faults(page) == []
-    width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert width[0] <= width[1]
+    assert fits(page)
 
 
 def test_records_beyond_the_first_ones_are_counted(visits: Visits, tmp_path: Path) -> None:
@@ -113,16 +112,12 @@ def test_strangers_texts_are_inert(visits: Visits, tmp_path: Path) -> None:
         page.locator(".diff-moved > summary").click()
         page.get_by_role("button", name="All records").click()
     expect(shown).to_have_count(50)
-    strange = (
-        "img, iframe, object, svg script, base, link, :is(form, details)[ontoggle], form[action]"
-    )
+    strange = "img, iframe, object, svg script, base, link, details[ontoggle], form[action]"
     assert page.locator(strange).count() == 0
 
 
 def _doubted(one: LabelRecord) -> LabelRecord:
     """The same record, in which nothing is relevant and the whole is judged otherwise."""
-    changes = {
-        "all_relevant_sentence_keys": (),
-        "overall_supported": not one.label.overall_supported,
-    }
+    whole = {"overall_supported": not one.label.overall_supported}
+    changes = {"all_relevant_sentence_keys": (), **whole}
     return one.model_copy(update={"label": one.label.model_copy(update=changes)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
+from browser.driving import PHONE, VIEWS, Visits, expect, faults, fits, need_browser
 from labeler.data.corrections import Correction
 from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord
@@ -22,6 +21,7 @@ from labeler.review.session import ReviewSession
 from labeler.sentences.characters import visible
 from support.labeled import record
 from support.payloads import PAYLOADS, hostile_records
+from support.plans import read_cells, write_cells
 from support.review_sessions import a_session, labels
 
 if TYPE_CHECKING:
@@ -295,7 +295,10 @@ def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
 
 
 def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) -> None:
-    """Nothing of the label is in the page before; every response sentence must be decided."""
+    """Nothing of the label is in the page before; every response sentence must be decided.
+
+    Who marks a document sentence knows of marks, and is not asked whether any is relevant.
+    """
     page = open_page(blind=True)
     assert "because" not in page.content()
     expect(page.get_by_role("button", name="Agree")).to_be_hidden()
@@ -322,18 +325,13 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) 
     page.keyboard.press("Enter")
     place(page, 2)
     assert "because" not in page.content()
-
-
-def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_page: Opener) -> None:
-    """One mark tells that the person knows of marks."""
-    page = open_page(blind=True)
     for key, letter in (("a", "s"), ("b", "s"), ("0a", "u")):
         sentence(page, key).press(letter)
     page.keyboard.press("d")
     expect(page.locator("#differences")).to_contain_text("not relevant")
-    (stored,) = open_page.stored()
-    assert stored.judgment is not None
-    assert (stored.judgment.relevant, stored.judgment.utilized) == ((), ("0a",))
+    judgment = open_page.stored()[1].judgment
+    assert judgment is not None
+    assert (judgment.relevant, judgment.utilized) == ((), ("0a",))
 
 
 def test_figures_follow_each_judgment(open_page: Opener) -> None:
@@ -400,7 +398,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(open_page: Opener) -> None
     sentence(page, "b").locator(".mark.verdict").tap()
     page.get_by_role("button", name="Save").tap()
     place(page, 2)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert fits(page)
     assert [event.opinion for event in open_page.stored()] == ["disagree"]
 
 
@@ -470,10 +468,7 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
     read = [record(id=text, documents=[[text]]) for text in hostile]
     goal = {"metric": "relevance", "within": 0.1}
     header = json.dumps({"goal": goal, "labels": Units(read, "relevance").digest()})
-    with plan.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["plan", "id", "sentence"])
-        writer.writerows([header, text, "0a"] for text in hostile)
+    write_cells(plan, ({"plan": header, "id": text, "sentence": "0a"} for text in hostile))
     with served(PlanReading(plan, read, answers, "ann")) as address:
         page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
         expect(page.locator(".read")).to_have_text(visible(hostile[0]))
@@ -487,6 +482,5 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
         page.get_by_role("button", name="Yes").click()
         expect(page.locator(".done")).to_contain_text("All sentences are read")
         page.set_viewport_size(PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    with answers.open(newline="") as file:
-        assert [row["answer"] for row in csv.DictReader(file)] == ["no", "yes"]
+        assert fits(page)
+    assert [row["answer"] for row in read_cells(answers)] == ["no", "yes"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,12 @@ from distributed.ray_run import SECONDS, Cluster, cluster, labeling
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from support.command import Command
+from support.optional import need
 from support.parquet_rows import outcomes_in, row, write_rows
-from wire.clients import comes_true
 from wire.provider import Provider, error
+from wire.runs import comes_true
+
+need("distributed", "RAY_TESTS", ["ray"] * (find_spec("ray") is None))
 
 ROWS, MANY = 60, 400
 IN_FLIGHT = 4

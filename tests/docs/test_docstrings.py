@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import re
 import shutil
 from operator import attrgetter
 from pathlib import Path
@@ -67,18 +66,3 @@ def test_the_examples_of_a_name_run(
     runner.run(test)
     assert test.examples or isinstance(found, property)
     assert not runner.failures
-
-
-@pytest.mark.parametrize("name", NAMES + METHODS)
-def test_the_arguments_and_the_result_of_a_name_are_described(name: str) -> None:
-    """As far as it has any; in plain types and keywords, not as options of a command line."""
-    found = attrgetter(name)(labeler)
-    text = inspect.getdoc(found) or ""
-    if not inspect.isfunction(found):
-        return
-    signature = inspect.signature(found)
-    assert "Args:" in text or not signature.parameters.keys() - {"self"}
-    assert "Returns:" in text or "Yields:" in text
-    assert "Option(" not in str(signature)
-    options = text.partition("\nOptions:\n")[2].replace("as for --judge", "")
-    assert not re.search("repeatable| --", options)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import distributions, files
 from pathlib import Path
 
-import pytest
+from support.optional import need
 
 REQUESTED, SERVED = "small", "SmolLM2-135M-Instruct-Q4_1"
 """What requests call the model, and what the server says that it is."""
@@ -28,13 +26,8 @@ _START_SECONDS = 120.0
 
 def need_packages() -> None:
     """Skip where the packages are not installed, or fail where ``MODEL_TESTS=required``."""
-    missing = [name for name in _PACKAGES if not any(distributions(name=name))]
-    if not missing:
-        return
-    reason = f"{' and '.join(missing)} not installed: see tests/model/requirements.txt"
-    if os.environ.get("MODEL_TESTS") == "required":
-        pytest.fail(f"MODEL_TESTS=required, and {reason}")
-    pytest.skip(reason, allow_module_level=True)
+    missing = (name for name in _PACKAGES if not any(distributions(name=name)))
+    need("model", "MODEL_TESTS", missing)
 
 
 def checked_weights() -> Path:
@@ -48,18 +41,9 @@ def checked_weights() -> Path:
     return weights
 
 
-@dataclass(frozen=True)
-class Server:
-    """A model server that runs."""
-
-    url: str
-    """The base URL to give to a client."""
-    process: subprocess.Popen[str]
-
-
 @contextmanager
-def serving(weights: Path) -> Iterator[Server]:
-    """Run the model server for as long as the context is entered."""
+def serving(weights: Path) -> Iterator[str]:
+    """Run the model server for as long as the context is entered; its base URL."""
     with subprocess.Popen(
         [sys.executable, str(_PROGRAM), str(weights), SERVED],
         stdin=subprocess.PIPE,
@@ -75,7 +59,7 @@ def serving(weights: Path) -> Iterator[Server]:
             url = process.stdout.readline().strip()
             watchdog.cancel()
             assert url, f"the model server ended before it listened: run {_PROGRAM.name} by hand"
-            yield Server(url, process)
+            yield url
         finally:
             watchdog.cancel()
             process.stdin.close()

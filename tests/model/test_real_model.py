@@ -37,7 +37,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, rec
 from labeler.labels.signature import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
-from model.server import REQUESTED, SERVED, Server, checked_weights, need_packages, serving
+from model.server import REQUESTED, SERVED, checked_weights, need_packages, serving
 
 need_packages()
 
@@ -46,30 +46,21 @@ PATIENCE = 240.0
 """Seconds that an answer may take; the step that runs these tests has a limit of its own."""
 
 
-TINY: list[dict[str, Any]] = [
-    {
-        "id": "bread",
-        "question": "Where is bread sold?",
-        "documents": ["Bread is sold at the mill."],
-        "response": "Bread is sold at the mill.",
-    },
-]
+def row(name: str, question: str, documents: list[str], response: str) -> dict[str, Any]:
+    """A row of this id."""
+    return {"id": name, "question": question, "documents": documents, "response": response}
+
+
+BREAD = "Bread is sold at the mill."
+TINY = [row("bread", "Where is bread sold?", [BREAD], BREAD)]
 """A row for the published schema."""
-
-
-SHAPED: list[dict[str, Any]] = [
-    {
-        "id": "ferry",
-        "question": "How long does the ferry take?",
-        "documents": ["The ferry takes forty minutes.", "The bus takes an hour."],
-        "response": "It takes forty minutes.",
-    },
-    {
-        "id": "lamp",
-        "question": "Which lamp is broken?",
-        "documents": ["Lamp four is broken.", "Lamp two is new."],
-        "response": "Lamp four is broken. Lamp two is not.",
-    },
+TIMES, LAMPS = (
+    ["The ferry takes forty minutes.", "The bus takes an hour."],
+    ["Lamp four is broken.", "Lamp two is new."],
+)
+SHAPED = [
+    row("ferry", "How long does the ferry take?", TIMES, "It takes forty minutes."),
+    row("lamp", "Which lamp is broken?", LAMPS, "Lamp four is broken. Lamp two is not."),
 ]
 """Rows for the bounded schema: sentences `0a` and `1a`, and a response of one sentence, `a`. The
 last has a second one, `b`, for which the schema leaves no room."""
@@ -103,18 +94,11 @@ def bounded_schema() -> ResponseSchema:
     sentences = fields["sentence_support_information"]
     entry = sentences["items"]["properties"]
     supported = entry["decision"]["anyOf"][0]["properties"]
-    for explanation in (
-        fields["relevance_explanation"],
-        fields["overall_supported_explanation"],
-        entry["explanation"],
-    ):
-        explanation["maxLength"] = 24
-    for keys in (
-        fields["all_relevant_sentence_keys"],
-        fields["all_utilized_sentence_keys"],
-        supported["supporting_sentence_keys"],
-    ):
-        keys.update(minItems=1, maxItems=1, items={"type": "string", "enum": ["0a", "1a"]})
+    for name, field in {**fields, **entry, **supported}.items():
+        if name.endswith("explanation"):
+            field["maxLength"] = 24
+        if name.endswith("keys"):
+            field.update(minItems=1, maxItems=1, items={"type": "string", "enum": ["0a", "1a"]})
     entry["response_sentence_key"] = {"type": "string", "enum": ["a"]}
     sentences.update(minItems=1, maxItems=1)
     return ResponseSchema("label-trace/v1-bounded", json.dumps(schema))
@@ -197,13 +181,6 @@ def charged(calls: Sequence[Call]) -> Usage:
     )
 
 
-def spent(outcome: Outcome) -> tuple[int, Usage | None]:
-    """Requests and tokens that an outcome says it took."""
-    if isinstance(outcome, LabelFailure):
-        return outcome.attempts, outcome.usage
-    return outcome.reply.attempts, outcome.reply.usage
-
-
 @dataclass(frozen=True)
 class Run:
     """A finished run, with the completions that were asked for by row id."""
@@ -215,10 +192,10 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """The model server."""
-    with serving(checked_weights()) as server:
-        yield server
+def server() -> Iterator[str]:
+    """The model server's base URL."""
+    with serving(checked_weights()) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -238,15 +215,15 @@ def heard() -> Iterator[list[Call]]:
 @pytest.fixture(scope="module", params=["published", "bounded"])
 def run(
     request: pytest.FixtureRequest,
-    server: Server,
+    server: str,
     heard: list[Call],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Run:
     """A run with the published schema, or with the bounded one."""
     folder = tmp_path_factory.mktemp(request.param)
     rows, how = {
-        "published": (TINY, recipe(server.url, max_output_tokens=20)),
-        "bounded": (SHAPED, bounded_recipe(server.url, folder)),
+        "published": (TINY, recipe(server, max_output_tokens=20)),
+        "bounded": (SHAPED, bounded_recipe(server, folder)),
     }[request.param]
     outcomes = labeled(how, rows, folder / "store")
     asked = {row["id"]: [c for c in heard if row["question"] in json.dumps(c.body)] for row in rows}
@@ -283,44 +260,28 @@ def test_finished_answers_fit_the_published_schema(run: Run) -> None:
 
 
 def test_every_row_ends_as_its_last_answer_deserves(run: Run) -> None:
-    """A label where it kept the contract, else a failure with the true reason."""
+    """A label where it kept the contract, else a failure with the true reason.
+
+    In forty tokens of the published schema there is no label; the bounded one has no room for the
+    last row's second sentence.
+    """
     assert [outcome.id for outcome in run.outcomes] == [row["id"] for row in run.rows]
     for row, outcome in zip(run.rows, run.outcomes, strict=True):
         assert ending(outcome) == deserved(run.calls[row["id"]][-1], keyed(row))
+    assert ending(run.outcomes[-1]) in {"truncated", "contract"}
 
 
 def test_every_request_and_token_is_accounted_for(run: Run) -> None:
     """Re-asks, longer second tries and failures included."""
     for outcome in run.outcomes:
         calls = run.calls[outcome.id]
-        assert spent(outcome) == (len(calls), charged(calls))
-
-
-@published
-def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room(run: Run) -> None:
-    """Forty tokens hold no label at all: the row says that it was cut off."""
-    [outcome], [calls] = run.outcomes, run.calls.values()
-    assert [call.body["max_completion_tokens"] for call in calls] == [20, 40]
-    assert [call.finish for call in calls] == ["length", "length"]
-    assert ending(outcome) == "truncated"
-
-
-@bounded
-def test_a_sentence_without_a_verdict_breaks_the_contract(run: Run) -> None:
-    """The schema has no room for the second sentence; the re-ask says that it is missing."""
-    outcome = run.outcomes[-1]
-    assert isinstance(outcome, LabelFailure)
-    assert outcome.reason == "contract"
-    missing = [v.keys for v in outcome.violations if v.kind == "missing_response_sentence"]
-    assert missing == [("b",)]
-    first, second = run.calls[outcome.id]
-    assert "missing_response_sentence" not in json.dumps(first.body["messages"])
-    assert "missing_response_sentence" in second.body["messages"][-1]["content"]
+        took = outcome if isinstance(outcome, LabelFailure) else outcome.reply
+        assert (took.attempts, took.usage) == (len(calls), charged(calls))
 
 
 @bounded
 def test_labels_are_what_the_model_wrote_and_are_not_asked_again(
-    run: Run, server: Server, heard: list[Call]
+    run: Run, server: str, heard: list[Call]
 ) -> None:
     """At least one comes through; a second run over what is settled makes no request."""
     records = [outcome for outcome in run.outcomes if isinstance(outcome, LabelRecord)]
@@ -332,7 +293,7 @@ def test_labels_are_what_the_model_wrote_and_are_not_asked_again(
         assert record.signature.model == REQUESTED
     settled = {o.id: o for o in run.outcomes if isinstance(o, LabelRecord) or o.lasting}
     rows, before = [row for row in SHAPED if row["id"] in settled], len(heard)
-    again = labeled(bounded_recipe(server.url, run.folder), rows, run.folder / "store")
+    again = labeled(bounded_recipe(server, run.folder), rows, run.folder / "store")
     assert len(heard) == before
     assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
     assert [o for o in again if isinstance(o, LabelRecord)] == records

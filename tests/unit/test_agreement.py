@@ -17,7 +17,6 @@ from labeler.calculators import METRICS, measure, select_metrics
 from labeler.calculators.agreement import (
     Coefficient,
     Pattern,
-    Rating,
     Ratings,
     agreement_intervals,
     record_sums,
@@ -30,7 +29,7 @@ from labeler.comparing import human_matching
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.human_matching import estimate
 from labeler.errors import UsageError
-from support.labeled import listing_sources, record
+from support.labeled import listing_sources, record, verbatim
 
 GAP = None
 CODERS: tuple[tuple[int | None, ...], ...] = (
@@ -47,11 +46,6 @@ def table(*rows: Sequence[int]) -> Ratings:
     return Ratings({(i, j): n for i, row in enumerate(rows) for j, n in enumerate(row)})
 
 
-def by_unit(coders: Sequence[Sequence[Rating | None]]) -> Ratings:
-    """Ratings given coder by coder."""
-    return Ratings.of(list(zip(*coders, strict=True)))
-
-
 def values(ratings: Ratings) -> tuple[float | None, ...]:
     """Kappa, AC1 and alpha."""
     return tuple(found.value for found in verdict_agreement(ratings).values())
@@ -64,7 +58,7 @@ def values(ratings: Ratings) -> tuple[float | None, ...]:
         # Raters agree on 94 % of the units, and kappa is below 0.
         (table((118, 5), (2, 0)), (-0.0233918, 0.9407763, -0.0246914), 0.944),
         # Krippendorff's four coders give his value, gaps and all.
-        (by_unit(CODERS), (None, None, 0.8491071), 9 / 11),
+        (Ratings.of(list(zip(*CODERS, strict=True))), (None, None, 0.8491071), 9 / 11),
         # By hand: only AC1 reads units with one rating. Shares of yes (1 + 1/2 + 1)/3 = 5/6, by
         # chance 10/36: (1/2 - 5/18) / (13/18).
         (Ratings.of([(1, 1), (1, 0), (1, GAP)]), (0, 4 / 13, 0), 1 / 2),
@@ -205,13 +199,8 @@ def test_fields_are_yes_or_no_by_what_they_are() -> None:
 
 def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
     """It is supported only if both judgments say so, whichever comes first."""
-    yes, no = (
-        record(support={"a": keys}).label.sentence_support_information[0] for keys in (["0a"], [])
-    )
-    for entries in ((yes, no), (no, yes)):
-        made = record(support={"a": ["0a"]})
-        twice = made.label.model_copy(update={"sentence_support_information": entries})
-        made = made.model_copy(update={"label": twice})
+    for keys in ([["0a"], []], [[], ["0a"]]):
+        made = record(stored=verbatim(support=[("a", one, bool(one)) for one in keys]), response=1)
         assert verdicts_of(made)["supported"] == (False,)
         assert measure(made).metrics["adherence_fraction"].value == 0
 

@@ -12,7 +12,6 @@ import pytest
 import labeler
 from export_schemas import LABELS, SCHEMAS, rendered
 from labeler.errors import UnknownName
-from labeler.judges.openai.request import response_format
 from labeler.judges.prompting import load_prompt
 from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelRecord
@@ -21,7 +20,6 @@ from lock_artifacts import LOCK, digests
 from support.labeled import output, record
 from support.samples import keyed_example
 from wire.calls import decided
-from wire.strict_schema import format_problems
 
 Json = dict[str, Any]
 
@@ -50,30 +48,6 @@ def test_a_label_and_a_record_validate() -> None:
     }
     for name, one in written.items():
         jsonschema.validate(one, json.loads(read_resource("schemas", name, ".json")))
-
-
-@pytest.mark.parametrize("name", [f"label-{name}/v1" for name in PROFILES])
-def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
-    """Every object closed, every property required; forms of a decision differ in first names."""
-    declared = response_format(load_schema(name))
-    assert format_problems(declared) == []
-    schema = declared["json_schema"]["schema"]
-    assert depth(schema) <= 5  # the limit is 10, once 5
-    spoils: list[Json] = [{"required": []}, {"additionalProperties": True}, {"minProperties": 1}]
-    for spoiled in spoils:
-        changed = declared["json_schema"] | {"schema": schema | spoiled}
-        assert format_problems({**declared, "json_schema": changed})
-
-
-def children(schema: Json) -> list[Json]:
-    """The schemas directly within a schema."""
-    inner = [schema["items"]] if "items" in schema else schema.get("anyOf", [])
-    return [*schema.get("properties", {}).values(), *inner]
-
-
-def depth(schema: Json) -> int:
-    """How deep objects are nested."""
-    return (schema.get("type") == "object") + max(map(depth, children(schema)), default=0)
 
 
 SUPPORT = {"supporting_sentence_keys": ["0a"], "fully_supported": True}

@@ -33,7 +33,7 @@ from labeler.audit import (
 from labeler.cli import audit
 from labeler.cli.measure import report
 from labeler.comparing.human_labels import read_human_labels
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
@@ -59,10 +59,7 @@ def file_of(folder: Path, *outcomes: AnyOutcome, name: str = "labels.jsonl") -> 
 
 
 def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
-    """Two apply, one is flagged, and a check of claims applies to none: it has no rate.
-
-    A careless judge does not spoil the rate of another.
-    """
+    """Two apply, one is flagged; where none applies there is no rate; each judge has its own."""
     other = relabeled(named(ODD, "3"), model="other")
     found_in = audit_labels([SOUND, named(ODD, "r2"), other])
     rows = {row.check.id: row for row in found_in.rows if row.label == str(SOUND.signature)}
@@ -137,30 +134,11 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
         check("quiet", severity="note")(lambda _: iter(()))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("support_not_utilised", r"support_not_utilized.*audit --list"),
-        ("no_such_module:check", r"PYTHONPATH=\. labeler"),
-        ("json:no_such_name", "after the decorated function"),
-    ],
-)
-def test_an_unknown_check_is_named_with_the_remedy(name: str, message: str) -> None:
-    """Nothing is imported for a plain name, and the message does not list all."""
-    with pytest.raises(UnknownName, match=message) as told:
-        select_checks(name)
-    assert "explanation_denies" not in str(told.value)
-
-
 def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
     """In one text, in several, or as checks."""
     first, second = "support_not_utilized", "explanation_denies"
-    named_in: list[str | list[str | Check]] = [
-        f"{first}, {second}",
-        [first, second],
-        [CHECKS[first], second],
-    ]
-    for given in named_in:
+    of_both: list[str | list[str | Check]] = [f"{first}, {second}", [CHECKS[first], second]]
+    for given in of_both:
         assert [each.id for each in audit_labels([SOUND], checks=given).checks] == [first, second]
     overall = "overall_against_sentences"
     assert [each.check for each in findings_of(ODD, overall)] == [overall]

@@ -54,6 +54,7 @@ WONDERS = judged({"Of the 7 wonders the tower is one.": ["0a"]})
 ASKED = relabeled(WONDERS, {"question": "What are the 7 wonders?"})
 OPENED = judged({"The tower was opened in 1931.": ["0a"]})
 TWO_CLAIMS = claims_output([says("a", ["0a"]), says("a", ["0b"])])
+HALF = claims_output([says("a", ["0a"]), says("a")])
 (WHOLE,) = TWO_CLAIMS.sentence_support_information
 SHORT = WHOLE.model_copy(update={"supporting_sentence_keys": ("0a",)})
 GAP = TWO_CLAIMS.model_copy(update={"sentence_support_information": (SHORT,)})
@@ -116,11 +117,7 @@ APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
         ("support_not_utilized", said("0a", utilized=[]), ["0a"]),
         ("support_not_utilized", said("general"), []),
         # In reading order.
-        (
-            "utilized_not_relevant",
-            said("0a", relevant=["0a"], utilized=["1a", "0b", "0a"]),
-            ["0b 1a"],
-        ),
+        ("utilized_not_relevant", said("0a", utilized=["1a", "0b", "0a"]), ["0b 1a"]),
         # Told once. Where nothing is used either, nothing relevant is an honest answer; and where
         # relevance was judged blind, the response may name what the other call found irrelevant.
         ("relevant_nothing", UNFOUNDED, ["0a"]),
@@ -193,11 +190,7 @@ APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
         # The list of the sentence lacks 0b, which supports a claim of it.
         ("claim_support_not_listed", record(answer=GAP), ["a 0b"]),
         ("claim_support_not_listed", record(answer=TWO_CLAIMS), []),
-        (
-            "claim_support_not_listed",
-            record(answer=claims_output([says("a", ["0a"]), says("a")])),
-            [],
-        ),
+        ("claim_support_not_listed", record(answer=HALF), []),
         ("reference_claim_not_in_response", lemons(found=True), ["ref.a"]),
         ("reference_claim_not_in_response", lemons(found=False), []),
         # Only keys that there are can be shown.
@@ -264,28 +257,6 @@ def test_wrong_citations_are_found() -> None:
     texts = ("The tower is 120 metres high [1].", "It was opened in 1931 [2, 7].", "It is red [1].")
     made = judged(dict(zip(texts, (["0a"], ["0b"], []), strict=True)))
     assert found(made, "wrong_citation") == [("b",), ("b", "0b"), ("c",)]
-    messages = [one.message for one in findings_of(made, "wrong_citation")]
-    assert messages[:2] == [
-        "Cites [7], but the record has 2 documents.",
-        "Cites document 1 with none of its support.",
-    ]
-
-
-def test_checks_of_claims_apply_to_labels_with_claims_alone() -> None:
-    """The base of their rate is not every record."""
-    applies = CHECKS["claim_support_not_listed"].applies
-    assert not applies(Subject(SOUND))
-    assert applies(Subject(record(answer=claims_output([says()]))))
-
-
-def test_a_message_agrees_with_its_number() -> None:
-    """One sentence, one document, and two keys."""
-    explained = {"a": "Sentence 7a says so, sentence 8b too."}
-    made = judged({"A b [3].": []}, documents=[["A b."]], overall=True, explained=explained)
-    messages = [found.message for found in findings_of(made)]
-    assert "Supported as a whole, but 1 of its 1 sentence is not." in messages
-    assert "Cites [3], but the record has 1 document." in messages
-    assert "The explanation names 7a, 8b, which are not sentences here." in messages
 
 
 def test_a_sentence_that_is_judged_twice_counts_once() -> None:

@@ -105,8 +105,10 @@ def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
     _, out, _ = command("submit", "rows.jsonl", "--model", "m", "--json")
     submitted = json.loads(out)
     assert (submitted["lines"], submitted["parts"], submitted["bad"]) == (2, 1, [])
-    views = json.loads(command("status", "--json")[1])
-    assert (views[0]["name"], views[0]["lines"]) == (f"{submitted['batch']}-0001", 2)
+    _, out, err = command("status", "--json")
+    (view,) = json.loads(out)
+    assert (view["name"], view["lines"]) == (f"{submitted['batch']}-0001", 2)
+    assert (view["looked_up"], err) == (True, "")  # no address is asked for
     collected = json.loads(command("collect", "--json")[1])
     assert (collected["parts"], collected["still_open"]) == (1, 1)
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
@@ -128,21 +130,6 @@ def test_nothing_is_told_of_a_store_without_batches(command: BatchCommand) -> No
     assert not Path(".labeler").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["submit", "rows.jsonl"], "needs --model"),
-        (["submit", "rows.jsonl", "--judge", "gemini:m"], "cannot be asked in batches"),
-        (["submit", "none.jsonl", "--model", "m"], "cannot read none.jsonl"),
-        (["submit", "rows.jsonl", "--model", "m", "--prompt", "none"], "none"),
-    ],
-)
-def test_wrong_use_is_told(command: BatchCommand, arguments: list[str], said: str) -> None:
-    """With exit code 2, and nothing is sent."""
-    code, _, err = command(arguments[0], *arguments[1:])
-    assert (code, said in err) == (2, True)
-
-
 def test_without_a_key_or_an_address_nothing_is_sent(
     command: BatchCommand, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
@@ -155,8 +142,12 @@ def test_without_a_key_or_an_address_nothing_is_sent(
     monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = command.anywhere(*asked)
     assert (code, "needs none" in err, "embedded" in err) == (2, True, False)
-    code, _, err = command.anywhere(*asked[:2])
-    assert (code, "needs --model" in err) == (2, True)  # as `label` says first
+    for wrong, said in (
+        (asked[:2], "needs --model"),
+        ([*asked[:2], "--judge", "gemini:m"], "batches"),
+    ):
+        code, _, err = command.anywhere(*wrong)
+        assert (code, said in err) == (2, True)  # as `label` says first
     assert not provider.requests
 
 
@@ -179,13 +170,6 @@ def test_a_status_that_asks_nobody_says_so(
     assert provider.routes["GET /v1/batches/{id}"] == looks
 
 
-def test_a_status_that_asks_says_so(command: BatchCommand) -> None:
-    """Of each batch, and no address is asked for."""
-    command.submit()
-    _, out, err = command("status", "--json")
-    assert ([view["looked_up"] for view in json.loads(out)], err) == ([True], "")
-
-
 @pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_forgotten_address_is_named_and_gets_no_key(
@@ -195,10 +179,7 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
     key: str | None,
     is_named: bool,
 ) -> None:
-    """Exit code 2, and nothing is sent; the command that is printed can be copied as it stands.
-
-    With it the server is reached as before, and no program is named.
-    """
+    """Nothing is sent; the printed command can be copied, reaches the server, names no program."""
     monkeypatch.setenv("GATEWAY", "open")
     network = ["--header", "x-gateway=@GATEWAY", "--query", "api-version=1"]
     by_program = ["--api-key-command", f"{sys.executable} -c 'print(1)'"]
@@ -236,7 +217,7 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
 
 def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
     """Also when it waits, and the others have their labels."""
-    provider.batches.take(completes(1))
+    provider.batches.courses = iter([completes(1)])
     provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
     command.submit()
     code, _, err = command("collect", "--wait")
@@ -258,13 +239,13 @@ def test_what_waiting_does_not_help_ends_in_2(
 
 def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provider) -> None:
     """SIGTERM while it waits: one line, exit code 143, and everything is where it was."""
-    provider.batches.take(never(1.0))
+    provider.batches.courses = iter([never(1.0)])
     command.submit()
     provider._scripts["GET /v1/batches/{id}"] = lambda _: os.kill(os.getpid(), signal.SIGTERM)
     code, _, err = command("collect", "--wait")
     assert (code, "run it again to go on" in err, "Traceback" in err) == (143, True, False)
     del provider._scripts["GET /v1/batches/{id}"]
-    provider.batches.take(expires(1.0), "batch_0001")
+    provider.batches.all["batch_0001"].course = expires(1.0)
     codes = [command("collect")[0] for _ in range(2)]  # each look takes the batch a step further
     assert codes[-1] == 0
 
@@ -387,9 +368,6 @@ def test_a_request_that_was_changed_is_refused(
     path.write_text(edit(path.read_text()))
     with pytest.raises(StoreError, match=said):
         _ = folder.label_keys(), [request.task for request in folder.requests()]
-
-
-# Names, locks
 
 
 def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.calculators import METRICS, Ratio, Tally, measure, select_metrics
+from labeler.calculators import METRICS, Ratio, measure, select_metrics
 from labeler.calculators.intervals import Intervals, mean_interval
 from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import metric
@@ -24,7 +23,6 @@ from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.sentences.example import document_key
 from published_examples import Figure
 from published_examples import figures as published
-from published_examples import labels as worked_labels
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
 from support.measured import figures, ratio
@@ -78,6 +76,7 @@ def probable(**scores: Any) -> LabelRecord:
     return made.model_copy(update=changed)
 
 
+LATE = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
 SEVEN_AND_FOUR = record(
     documents=[2, 3, 2, 1],
     relevant=["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
@@ -136,10 +135,7 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
         (ranked("111111"), "context_precision 1"),
         (ranked("0001"), "context_precision 1/4"),
         # The relevant document stands third although the first two hold no sentence.
-        (
-            record(documents=[0, 0, 1], relevant=["2a"], utilized=[]),
-            "document_relevance 1/3, context_precision 1/3",
-        ),
+        (LATE, "document_relevance 1/3, context_precision 1/3"),
         # 10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used.
         (BY_LENGTH, "relevance:length 10/40, utilization:length 30/40, completeness:length 0/10"),
         (BY_LENGTH, "adherence:length 1/1"),
@@ -246,27 +242,8 @@ def test_default_output_has_one_row_per_quantity() -> None:
     assert {"faithfulness", "hallucination_rate"} < measure(record()).metrics.keys()
 
 
-def test_a_third_party_metric_is_named_by_where_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """package.module:name is a metric if it is decorated, and an error that helps if not."""
-    keep_entries(METRICS, monkeypatch)
-
-    @metric("documents_twice", definition="own", needs=(), source="us", formula="2C / 1")
-    def twice(counted: Tally) -> Ratio:
-        return Ratio(2 * len(counted.documents), 1)
-
-    monkeypatch.setattr(sys.modules[__name__], "twice", twice, raising=False)
-    (own,) = select_metrics(f"{__name__}:twice")
-    assert own.id == "documents_twice:own"
-    assert ratio(record(documents=[1, 1]), own.id) == Ratio(4, 1)
-    with pytest.raises(UnknownName, match="is not a metric"):
-        select_metrics(f"{__name__}:ranked")
-
-
 def test_a_summary_counts_defined_undefined_and_failed() -> None:
-    """Mean of ratios and ratio of sums, over defined rows only, with the others counted.
-
-    Metric, version, dialect, judge, prompt, schema, splitter and program stand in its signature.
-    """
+    """Mean of ratios and ratio of sums, over defined rows only; the signature says of what."""
     outcomes: list[Outcome] = [
         record(id="1", documents=[4], relevant=["0a"], utilized=["0a"]),
         record(id="2", documents=[4], relevant=["0a", "0b", "0c"], utilized=[]),
@@ -387,40 +364,30 @@ def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
     assert (found.mean, found.pooled, found.bounds(1, (0.0, 1.0))) == (None, None, (0.0, 1.0))
 
 
-def test_a_mean_is_rounded_once() -> None:
-    """Ten tenths are exactly one; a value that a definition prescribes counts."""
+@pytest.mark.parametrize(
+    ("values", "mean", "bounds"),
+    [
+        # Ten tenths are exactly one; a value that a definition prescribes counts.
+        ([*[Ratio(1, 10)] * 10, Ratio(0, 0, convention=1.0)], 2 / 11, (1 / 12, 3 / 12)),
+        # Thirds of both signs, as of a drop from a base, leave nothing.
+        ([Ratio(Fraction(n, 3)) for n in (1, 1, -2)], 0.0, (-0.25, 0.25)),
+        # A very small mean is not taken for 0.
+        ([Ratio(Fraction(-1, 10**60))], -1e-60, (-0.5, 0.5)),
+    ],
+)
+def test_a_mean_is_rounded_once(
+    values: list[Ratio], mean: float, bounds: tuple[float, float]
+) -> None:
+    """Values beyond the range have no bounds."""
     found = MetricSum()
-    for row in range(10):
-        found.add(Ratio(1, 10), row)
-    found.add(Ratio(0, 0, convention=1.0), 10)
-    assert found.mean == float(Fraction(2, 11))
-    assert found.bounds(0, (0.2, 1.0)) is None
+    for row, value in enumerate(values):
+        found.add(value, row)
+    assert str(found.mean) == str(mean)
+    assert found.bounds(1, (-1.0, 1.0)) == pytest.approx(bounds)
+    assert found.bounds(0, (0.5, 1.0)) is None
 
 
-def test_drops_and_gains_that_cancel_out_leave_nothing() -> None:
-    """Thirds of both signs, as of a drop from a base; and a very small mean is not taken for 0."""
-    found = MetricSum()
-    for row, value in enumerate((Fraction(1, 3), Fraction(1, 3), Fraction(-2, 3))):
-        found.add(Ratio(value), row)
-    assert (found.mean, str(found.mean)) == (0.0, "0.0")
-    assert found.bounds(1, (-1.0, 1.0)) == (-0.25, 0.25)
-    found = MetricSum()
-    found.add(Ratio(Fraction(-1, 10**60)), 0)
-    assert found.mean == -1e-60
-
-
-def _name(figure: Figure) -> str:
-    return f"{figure.metric} of {figure.example}"
-
-
-@pytest.mark.parametrize("figure", published(), ids=_name)
+@pytest.mark.parametrize("figure", published(), ids=lambda one: f"{one.metric} of {one.example}")
 def test_a_worked_example_comes_out(figure: Figure) -> None:
     """As it is printed; or, where the document slips, as it should have been."""
     assert figure.verdict == ("slip" if figure.slip else "equal")
-
-
-@pytest.mark.parametrize("labeled", worked_labels().values(), ids=worked_labels().keys())
-def test_a_worked_label_keeps_the_contract(labeled: LabelRecord) -> None:
-    """It is one that a judge may return."""
-    assert labeled.violations == ()
-    assert labeled.normalised == {}

@@ -16,11 +16,9 @@ from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from labeler.api import write_labels
 from labeler.cli import app
 from labeler.labels.signature import read_resource
 from support.command import Command
-from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -101,8 +99,7 @@ def test_show_prints_a_record(labeler_command: Command, labels: Path) -> None:
     """Sentences, marks, support and explanations; or as JSON. A slip names the near ids."""
     code, out, _ = labeler_command("show", labels, "tide-gate-wrong-year")
     assert code == 0
-    assert "✗ b It was finished in 1994" in out
-    assert "RU 0b" in out
+    assert ("✗ b It was finished in 1994" in out, "RU 0b" in out) == (True, True)
     _, out, _ = labeler_command("show", labels, "tide-gate-wrong-year", "--json")
     assert json.loads(out)["example"]["id"] == "tide-gate-wrong-year"
     code, _, err = labeler_command("show", labels, "tide-gate-hight")
@@ -130,11 +127,7 @@ BY_DEFAULT = (
 def test_a_key_in_the_environment_chooses_the_judge(
     labeler_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty key is none: the embedded judge is named, unless somebody chose it by name.
-
-    Without a model nothing is sent, and an address in the environment is neither followed nor
-    ignored: documents go only where the command line says.
-    """
+    """An empty key is none; without a model nothing is sent; an address there is an error."""
     monkeypatch.setenv("OPENAI_API_KEY", "")
     for chosen in ((), ("--judge", "embedded")):
         code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", *chosen)
@@ -150,20 +143,6 @@ def test_a_key_in_the_environment_chooses_the_judge(
         assert (code, "give --base-url" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.jsonl", ""), ("a.jsonl", "\n \n"), ("a.json", "[]"), ("a.csv", "question,response\n")],
-)
-def test_a_file_without_rows_is_wrong_use(
-    labeler_command: Command, tmp_path: Path, name: str, content: str
-) -> None:
-    """Blank lines and a header are none; the output stays as it was."""
-    (tmp_path / name).write_text(content)
-    code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
-    assert (code, f"{name} has no rows" in err) == (2, True)
-    assert not (tmp_path / "x.jsonl").exists()
-
-
 def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -> None:
     """A label file is a judge: the same answers, under a signature of their own."""
     code, out, _ = labeler_command(
@@ -173,18 +152,6 @@ def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -
     replayed, original = json_lines(out), json_lines(labels.read_text())
     assert [r["label"] for r in replayed] == [o["label"] for o in original]
     assert {r["signature"]["judge"] for r in replayed} == {"replay"}
-
-
-def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) -> None:
-    """Store to file to store to file: the same lines."""
-    labeler_command("store", "export", "-o", "first.jsonl")
-    code, _, _ = labeler_command("store", "import", "first.jsonl", "--store", "second")
-    assert code == 0
-    labeler_command("store", "export", "--store", "second", "-o", "second.jsonl")
-    assert Path("first.jsonl").read_bytes() == Path("second.jsonl").read_bytes()
-    assert sorted(Path("first.jsonl").read_text().splitlines()) == sorted(
-        labels.read_text().splitlines()
-    )
 
 
 def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
@@ -197,21 +164,6 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     assert {"claims/v1", "trace/v1"} < set(labeler_command("prompt")[1].split())
     _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
     assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
-
-
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"
-
-
-def test_strangers_text_stays_text(labeler_command: Command) -> None:
-    """Control sequences, direction overrides and markup are shown, never obeyed."""
-    made = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
-    label = made.label.model_copy(update={"relevance_explanation": HOSTILE})
-    write_labels([made.model_copy(update={"label": label})], "labels.jsonl")
-    for command in (["show", "r1"], ["show", HOSTILE], ["metrics", "--by", "domain"]):
-        _, out, err = labeler_command(command[0], "labels.jsonl", *command[1:])
-        assert not set(out + err) & {"\x1b", "\x07", "\u202e", "\x00"}
-        shown = "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:"
-        assert (shown in out) == (command == ["show", "r1"])
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -245,11 +197,3 @@ def test_a_terminal_shows_a_summary(
     assert "stored in .labeler; -o FILE" in err
     assert err.endswith("\nNext: labeler report .labeler\n")
     assert labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "-")[1].count("{")
-
-
-@pytest.mark.parametrize("option", ["--junit", "--config", "--by"])
-def test_an_option_without_text_is_an_error(option: str, labeler_command: Command) -> None:
-    """A variable of the shell that is not set must not leave a gate's file unwritten."""
-    code, out, err = labeler_command("check", "labels.jsonl", "--min", "adherence=0.1", option, "")
-    assert (code, out) == (2, "")
-    assert f"{option} is empty" in err

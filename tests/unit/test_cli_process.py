@@ -20,9 +20,8 @@ from labeler.store.disk import DiskStore
 from support.command import Command
 from wire.behaviors import Behavior
 from wire.calls import Call
-from wire.clients import comes_true
 from wire.provider import Provider, late
-from wire.runs import labeling, process, row_file, settings
+from wire.runs import comes_true, labeling, process, row_file, settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 EMBEDDED = ["label", str(EXAMPLES), "--judge", "embedded"]
@@ -126,13 +125,7 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
 
 
 def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int, str]:
-    """Run a command whose reader has left; its exit code and what it said.
-
-    Args:
-        command: what is run.
-        folder: where.
-        both: whether standard error goes to the same reader.
-    """
+    """Run a command whose reader, of one stream or both, has left; exit code and what it said."""
     reader, pipe = os.pipe()
     os.close(reader)
     with os.fdopen(pipe, "w") as closed:
@@ -143,17 +136,10 @@ def printing_to(
     out: TextIO, command: list[str], folder: Path, err: TextIO | int = subprocess.PIPE
 ) -> tuple[int, str]:
     """Run a command with another standard output; its exit code and what it said."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=settings(),
-        stdout=out,
-        stderr=err,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stderr
+    own = settings()
+    running = subprocess.Popen(command, cwd=folder, env=own, stdout=out, stderr=err, text=True)
+    said = running.communicate(timeout=120)[1]
+    return running.returncode, said
 
 
 def test_labels_that_nobody_reads_to_the_end_are_no_success(

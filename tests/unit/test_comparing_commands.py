@@ -8,7 +8,7 @@ import pytest
 
 from labeler.api import write_labels
 from support.command import Command
-from support.labeled import record, relabeled
+from support.labeled import output, record, relabeled
 
 WRONG = {
     "check A": {
@@ -86,28 +86,40 @@ def test_wrong_use_is_explained(labeler_command: Command, command: str, more: st
     assert [Path(name).read_bytes() for name in "ABC"] == before
 
 
+HOSTILE = "\x1b[31m[red]:smile:\u202e"
+"""Control sequences, markup and a direction override."""
+SHOWN = "<U+001B>[31m[red]:smile:<U+202E>"
+
+
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        ("compare A B --metrics adherence", "row<U+001B>[31m passed"),
-        ("diff A B", "row<U+001B>[31m passed"),
-        ("diff A B --rows", "row\\u001b[31m\\n"),
-        ("diff A B --json", "row\\u001b[31m\\n"),
-        ("agree A B --by kind", "<U+001B>[2Jx"),
-        ("agree A --human h.csv --by kind", "row\\x1b[31m\\npassed"),
-        ("agree A --human h.csv --by kind --json", "[2Jx"),
+        *((f"{command} --by kind", "FORGED") for command in ("audit A", "compare A B")),
+        *(("worst A", f"row{SHOWN}"), ("show A ID", f"row{SHOWN}"), ("show A \x1b[2J", "")),
+        *(("compare A B --metrics adherence", f"row{SHOWN}"), ("diff A B", f"row{SHOWN}")),
+        *((f"diff A B {form}", "row\\u001b[31m") for form in ("--rows", "--json")),
+        ("agree A --human h.csv --by kind", "row\\x1b[31m"),
+        ("agree A --human h.csv --by kind --json", "[31m"),
+        *(
+            (f"{command} --by kind{details}", "<U+001B>")
+            for command in ("metrics A", "check A --min adherence=1", "agree A B")
+            for details in ("", " --details")
+        ),
     ],
 )
 def test_strangers_text_reaches_no_terminal_unescaped(
     labeler_command: Command, command: str, shown: str
 ) -> None:
-    """A control sequence of an id or group is written out, and no line begins with a part of it."""
-    name, kind = "row\x1b[31m\npassed\u202e", "\x1b[2Jx"
-    for file, support in (("A", ["0b"]), ("B", [])):
-        made = record(id=name, metadata={"kind": kind}, support={"a": ["0a"], "b": support})
+    """Shown, never obeyed; ids and groups make no line of their own, which could be believed."""
+    name, kind = f"row{HOSTILE}\nFORGED", f"{HOSTILE}\nFORGED"
+    for file, support in (("A", []), ("B", ["0b"])):
+        answer = output(support={"a": ["0a"], "b": support}, explanation=HOSTILE)
+        documents = [[HOSTILE, "x"]]
+        made = record(id=name, answer=answer, documents=documents, metadata={"kind": kind})
         write_labels([made, record(id="r"), record(id=f"cut{file}")], file)
-    Path("h.csv").write_text(f'id,adherence,{kind}\n"{name}?",1,x\nr,1,x\n', encoding="utf-8")
-    code, out, _ = labeler_command(*command.split())
-    assert code == 0
+    Path("h.csv").write_text(f'id,adherence,"{kind}"\n"{name}?",1,x\nr,1,x\n', "utf-8")
+    words = [name if word == "ID" else word for word in command.split()]
+    _, out, err = labeler_command(*words)
     assert shown in out
-    assert not {"\x1b", "\u202e"} & set(out)
+    assert not {"\x1b", "\u202e"} & set(out + err)
+    assert not [line for line in (out + err).splitlines() if line.lstrip().startswith("FORGED")]

@@ -178,10 +178,7 @@ _CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
 def test_tokens_are_counted_where_servers_count_them(
     names: tuple[str, str], counted: dict[str, Any], usage: tuple[int, ...] | None
 ) -> None:
-    """Of the prompt and the answer, cached, and written to the cache.
-
-    A count of another type is none; without both counts the usage is unknown.
-    """
+    """Prompt, answer, cached, written to the cache; a count of another type is none."""
     found, _ = counts_of(dict(zip(names, (3, 4), strict=True)) | counted)
     assert (found and tuple(found.model_dump().values())) == usage
 
@@ -211,10 +208,7 @@ _FOUR = Token(b"4", -0.5, ((b"5", -1.0),))
     ],
 )
 def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any], tokens: tuple[Token, ...]) -> None:
-    """The chosen token is no alternative to itself, although it is rounded otherwise there.
-
-    A place without a logarithm would shift the others, so there are none.
-    """
+    """The chosen token is no alternative to itself; a place without a logarithm spoils all."""
     assert read_completion(changed("choices.0.logprobs", logprobs)).tokens == tokens
 
 
@@ -375,10 +369,7 @@ def test_the_richest_profile_decides_what_is_shown_first() -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "charset"),
-    [
-        *(("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1")),
-        ("utf-8", "a'b; charset*0*="),
-    ],
+    [("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1"), ("utf-8", "a'b; c*0*=")],
 )
 def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
     encoding: str, charset: str

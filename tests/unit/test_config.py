@@ -32,10 +32,7 @@ def judged_by(labeler_command: Command, *options: object) -> tuple[str, str]:
 def test_a_file_gives_defaults(
     labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line wins, then the environment, labeler.toml, pyproject.toml; each is named.
-
-    A parent folder is not searched.
-    """
+    """The command line wins, then the environment, labeler.toml, pyproject.toml; no parent's."""
     own = EMBEDDED.replace("[judge]", "[tool.labeler.judge]")
     (tmp_path / "pyproject.toml").write_text(own)
     schema, err = judged_by(labeler_command)
@@ -167,10 +164,7 @@ def test_every_option_that_writes_a_file_is_for_the_command_line() -> None:
 def test_settings_of_hosted_models_are_idle_for_another_judge(
     labeler_command: Command, tmp_path: Path
 ) -> None:
-    """A file serves all commands; what stands on the command line itself is refused as before.
-
-    So is an address of another provider: the key of the one would be sent to the other.
-    """
+    """On the command line they are refused, as is an address that would get another's key."""
     (tmp_path / "labeler.toml").write_text(
         '[judge]\nmodel = "m"\ntemperature = 0.5\n[run]\nbudget = 5\nconcurrency = 3\n'
     )
@@ -262,21 +256,13 @@ def test_shown_configuration_is_one(labeler_command: Command, tmp_path: Path) ->
     assert [line.partition("  #")[0] for line in again.splitlines()] == settings
 
 
-def test_quickstart_leads_to_metrics(
-    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_quickstart_prints_the_next_commands_and_overwrites_nothing(
+    labeler_command: Command, tmp_path: Path
 ) -> None:
-    """Its files are whole, the commands that it prints work, and nothing is overwritten."""
-    code, out, _ = labeler_command("quickstart", "a demo")
-    assert code == 0
-    first, *others = out.splitlines()[-1].strip().split(" && ")
-    monkeypatch.chdir(tmp_path / shlex.split(first)[1])
-    for command in others:
-        code, shown, _ = labeler_command(*shlex.split(command)[1:])
-        assert code == 0
-    assert "adherence" in shown
-    assert labeler_command("check", "labels.jsonl")[0] == 0
-    before = Path("rows.jsonl").read_text()
-    Path("rows.jsonl").write_text(before + before)
-    code, _, err = labeler_command("quickstart")
-    assert (code, "never overwritten" in err) == (2, True)
-    assert Path("rows.jsonl").read_text() == before + before
+    """A page runs them; its folder may have any name."""
+    rows = tmp_path / "a demo" / "rows.jsonl"
+    out = labeler_command("quickstart", "a demo")[1]
+    assert shlex.split(out.splitlines()[-1])[:4] == ["cd", "a demo", "&&", "labeler"]
+    rows.write_text("mine")
+    code, _, err = labeler_command("quickstart", "a demo")
+    assert (code, "never overwritten" in err, rows.read_text()) == (2, True, "mine")

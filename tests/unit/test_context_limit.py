@@ -101,10 +101,7 @@ def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
 
 
 def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
-    """A cap that leaves nothing is ignored: the server reports it; unknown models have no limit.
-
-    Neither the user's price nor an estimate changes the limit.
-    """
+    """Neither the user's price nor an estimate changes it; a cap that leaves nothing is ignored."""
     judge = partial(OpenAIJudge, "gpt-4o-mini", api_key=KEY)
     unasked, known = Unasked(spec_of("gpt-4o-mini", {})), price_of("gpt-4o-mini")
     assert known is not None
@@ -116,11 +113,7 @@ def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
     for cap, left in ((8_000, known.context_window - 8_000), (10**9, known.context_window)):
         limit = context_limit(judge(max_output_tokens=cap), None)
         assert limit == (left, "model 'gpt-4o-mini'")
-    own = OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1")
-    assert context_limit(EmbeddedJudge(), None) is context_limit(own, None) is None
-
-
-def test_a_limit_below_one_token_is_rejected() -> None:
-    """Nothing was asked."""
     with pytest.raises(UsageError, match="max_input_tokens must be 1 or more, got 0"):
         label_tasks(CountingJudge(), LabelOptions(max_input_tokens=0))
+    own = OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1")
+    assert context_limit(EmbeddedJudge(), None) is context_limit(own, None) is None

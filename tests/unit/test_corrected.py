@@ -137,20 +137,8 @@ def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
     assert (ends(found), found.as_json()["small_sample"]) == ((0.0, 1.0), True)
 
 
-def test_errors_are_counted_from_verdicts() -> None:
-    """Seven human yeses, of which the judge found six; three noes, of which it found one."""
-    found = corrected_proportion(PEOPLE, JUDGE, ALONE)
-    assert (found.sensitivity, found.specificity) == (6 / 7, 1 / 3)
-
-
-# -- conditions -----------------------------------------------------------------------------------
-
-
 def test_doubtful_samples_are_warned_of() -> None:
-    """Few labels, one verdict for all, an unknown way of drawing, and a sample unlike the rest.
-
-    Two hundred records drawn at random, and judged alike, are not.
-    """
+    """Few labels, one verdict for all, an unknown way of drawing, a sample unlike the rest."""
     sound = (PEOPLE * 20, JUDGE * 20, (1,) * 80 + (0,) * 20)
     for method in (ppi_mean, corrected_proportion):
         assert method(*sound, random_sample=True).warnings == ()
@@ -166,9 +154,6 @@ def test_doubtful_samples_are_warned_of() -> None:
         (ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records"),
     ):
         assert warned(found, words)
-
-
-# -- plain ----------------------------------------------------------------------------------------
 
 
 def test_a_plain_mean_has_the_interval_of_summaries_and_none_of_one_group() -> None:
@@ -234,9 +219,6 @@ def test_copies_of_records_in_one_group_tell_nothing_new() -> None:
     assert together.interval.method == "error-corrected_groups"
 
 
-# -- wrong use ------------------------------------------------------------------------------------
-
-
 def test_wrong_use_is_refused() -> None:
     """Each with what it got and what is allowed."""
     with pytest.raises(UsageError, match="2 human values and 1"):
@@ -246,8 +228,6 @@ def test_wrong_use_is_refused() -> None:
     with pytest.raises(UsageError, match="a 0 or a 1"):
         corrected_proportion([0.5], [1], [])
 
-
-# -- laws -----------------------------------------------------------------------------------------
 
 SHARE = st.floats(0, 1)
 SAMPLE = st.lists(st.tuples(SHARE, SHARE), min_size=2, max_size=20)

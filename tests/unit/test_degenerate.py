@@ -113,10 +113,7 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
 
 
 def test_what_was_overruled_is_counted_kept_and_sound() -> None:
-    """The answer is next to the label as it was given; overruling again changes nothing.
-
-    No verdict on a response that says something is touched, nor one of a judge that gave nothing.
-    """
+    """The answer stays as it was given; no verdict on a response that says something is touched."""
     record, *others = labeled(":", "42", "No.", "はい", "1820")
     assert record.normalised == {"spelling": 1, SUPPORT: 2, USE: 2}
     assert record.verbatim is not None
@@ -136,6 +133,7 @@ def test_what_was_overruled_is_counted_kept_and_sound() -> None:
         assert (made.normalised, made.verbatim) == ({}, None)
 
 
+SAID = "<|message|>"
 ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
 
 
@@ -149,10 +147,7 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("[THINK]Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("◁think▷Hm.◁/think▷It is 90 m.", "It is 90 m."),
-        (
-            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It",
-            "It",
-        ),
+        (f"<|channel|>analysis{SAID}Hm.<|end|><|start|>assistant<|channel|>final{SAID}It", "It"),
         ("<think>A `tick</think>It is `90` m.", "It is `90` m."),
         ("<think>a <think>b</think> c</think>It is 90 m.", "It is 90 m."),
         ("It is <think>Hm.</think> 90 m.", "It is  90 m."),
@@ -174,10 +169,7 @@ def test_thoughts_are_left_out(text: str, answer: str | None) -> None:
 
 
 def test_responses_with_thoughts_are_counted(tmp_path: Path, labeler_command: Command) -> None:
-    """By one notice, also on a rerun; an option keeps them.
-
-    Given sentences and other fields keep their tags: they have to match their text.
-    """
+    """By one notice, also on a rerun; an option keeps them; given sentences and other fields do."""
     responses = ["<think>80 m?</think>It is 90 m.", "It is 90 m.", "Hm. 8 m.</think> It is 90 m."]
     write_lines(tmp_path / "rows.jsonl", [{**ROW, "response": text} for text in responses])
     run = ("label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")

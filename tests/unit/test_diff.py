@@ -79,9 +79,6 @@ def test_labels_of_a_leaner_profile_have_no_claims_to_flip() -> None:
     assert change_of(rich, plain, "claim_precision").undefined_b == "needs_reference"
 
 
-# -- all records together -------------------------------------------------------------------------
-
-
 _HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
 
 
@@ -152,16 +149,6 @@ def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
     assert (counts.only_a, counts.only_b, counts.failed_b) == (0, 1, 1)
     with pytest.raises(UsageError, match=r"1 in response.*labeler compare"):
         diff_labels([judged()], [judged(support={"a": ["0a"]})])
-
-
-def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
-    """By a part of the signature and the trial, as for a comparison."""
-    a, b = two_sides()
-    again = [judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3)]
-    assert diff_labels([*a, *again], [*b, *again], signature="test", trial=0).flipped == 2
-
-
-# -- the command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
-    ResponseClaim,
     lowered,
 )
 from labeler.labels.contract import check_label
@@ -54,19 +53,10 @@ def claims_of(*response: str) -> ClaimsLabelingOutput:
     return cast("ClaimsLabelingOutput", judged(example).answer)
 
 
-def claim_of(sentence: str) -> ResponseClaim:
-    """The only claim of a response of one sentence."""
-    (claim,) = claims_of(sentence).response_claims
-    return claim
-
-
 def parts(text: str) -> list[str]:
     """The clauses of a sentence."""
     sentence = Sentence(key="a", text=text, start=0, end=len(text))
     return [part.text for part in clauses(sentence, PlainText())]
-
-
-# Clauses
 
 
 @pytest.mark.parametrize(
@@ -99,8 +89,6 @@ def test_a_sentence_has_only_so_many_clauses() -> None:
     assert "; ".join(cut) == text
 
 
-# Verdicts
-
 SILENT, NOTHING = "The documents do not say", "supported_without_sentence"
 
 
@@ -124,7 +112,7 @@ def test_a_claim_is_held_against_the_sentence_that_says_it(
     sentence: str, verdict: str, key: str | None, on_topic: bool
 ) -> None:
     """What no document says is neutral: nothing supports it, nothing contradicts it."""
-    claim, keys = claim_of(sentence), () if key is None else (key,)
+    (claim,), keys = claims_of(sentence).response_claims, () if key is None else (key,)
     assert (claim.verdict, claim.claim) == (verdict, sentence)
     assert claim.supporting_sentence_keys == (keys if verdict == "entailment" else ())
     assert claim.contradicting_sentence_keys == (keys if verdict == "contradiction" else ())
@@ -152,9 +140,6 @@ def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
     assert (claim.response_sentence_key, claim.claim) == ("b", "The tower is 300 metres tall [1].")
 
 
-# The reference
-
-
 def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     """Even where its words are those of the reference."""
     said = ["The documents provide the key information."]
@@ -163,8 +148,6 @@ def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     assert label.response_claims == ()
     assert [c.response_verdict for c in label.reference_claims] == ["neutral"]
 
-
-# Laws
 
 _FRAGMENTS = st.sampled_from(
     [
@@ -186,10 +169,7 @@ _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" "
 def test_any_text_keeps_the_contract(
     question: str, documents: list[list[str]], response: list[str], reference: list[str] | None
 ) -> None:
-    """The label needs no repair, holds the very trace label, and stays sound when overruled.
-
-    Each sentence has its probabilities.
-    """
+    """No repair, the very trace label, sound when overruled; each sentence has probabilities."""
     example = keyed_example(
         question=question, documents=documents, response=response, reference=reference
     )
@@ -253,43 +233,23 @@ SUPPORTED, CONTRADICTED = (True, {"entailment"}), (False, {"contradiction"})
 @pytest.mark.parametrize(
     ("document", "right", "wrong"),
     [
-        ("保修期为购买后24个月。", "保修期为购买后２４个月。", "保修期为购买后36个月。"),
         ("保修期为24个月。", "保修期为二十四个月。", "保修期为三十六个月。"),
-        ("保証は購入後24か月です。", "保証は購入後２４か月です。", "保証は購入後36か月です。"),
         ("รับประกัน24เดือน", "รับประกัน๒๔เดือน", "รับประกัน36เดือน"),
-        ("보증기간24개월입니다.", "보증기간２４개월입니다.", "보증기간36개월입니다."),
         ("The lock holds 1250000 t.", "The lock holds 1.250.000 t.", "The lock holds 1.260.000 t."),
-        ("It holds 12,50,000 t.", "It holds 1'250'000 t.", "It holds 1,25,000 t."),
-        ("Le quai mesure 1 250 m.", "Le quai mesure 1250 m.", "Le quai mesure 1 350 m."),
         ("Der Kai ist 6.480 m lang.", "Der Kai ist 6480,0 m lang.", "Der Kai ist 6,48 m lang."),
     ],
-)  # fmt: skip
+)
 def test_numbers_in_other_spellings(document: str, right: str, wrong: str) -> None:
     """A number is found next to letters and in other spellings, and so is a wrong one."""
     assert verdicts(label_of(right, document)) == SUPPORTED
     assert verdicts(label_of(wrong, document)) == CONTRADICTED
 
 
-@pytest.mark.parametrize(
-    ("document", "response"),
-    [
-        ("The lock holds 1250 t.", "The lock holds 1.250 t."),
-        ("It is 1.250 m.", "It is 1.25 m."),
-        ("Die Schleuse fasst 1250 t.", "Die Schleuse fasst 1.250 t."),
-        ("Die Schleuse fasst 1,250 t.", "Die Schleuse fasst 1250 t."),
-    ],
-)
-def test_an_open_spelling_neither_supports_nor_contradicts(document: str, response: str) -> None:
+def test_an_open_spelling_neither_supports_nor_contradicts() -> None:
     """1.250 may be 1250 or 1.25; the same spelling is the same number."""
-    assert verdicts(label_of(response, document)) == (False, {"neutral"})
-    assert verdicts(label_of(document, document)) == SUPPORTED
-
-
-def test_a_negation_that_documents_have_or_that_is_a_condition() -> None:
-    """Neither takes support."""
-    document = "Visitors may not enter the basin. Dogs are welcome at the quay of the harbour."
-    for response in ("Visitors may not enter the basin.", "If not, dogs are welcome at the quay."):
-        assert label_of(response, document).label.overall_supported
+    for document, response in (("It is 1.250 m.", "It is 1.25 m."), ("It is 1250 t.", "1.250 t.")):
+        assert verdicts(label_of(response, document)) == (False, {"neutral"})
+        assert verdicts(label_of(document, document)) == SUPPORTED
 
 
 def test_a_list_of_sources_changes_no_verdict() -> None:

@@ -71,11 +71,7 @@ HAS_WORDLLAMA = find_spec("wordllama") and find_spec("tokenizers") and find_spec
 
 @pytest.mark.skipif(not HAS_WORDLLAMA, reason="the extra 'embeddings' is not installed")
 def test_what_means_the_same_in_other_words_is_alike_by_the_table(tmp_path: Path) -> None:
-    """More than by spelling, and far more than another subject.
-
-    The package is not imported: that would set up logging for the whole program, and could lead to
-    a download. A package without its files is named with what to do.
-    """
+    """The package is not imported, which would set up logging; one without its files is named."""
     embedder = WordLlamaEmbedder()
     assert "wordllama" not in sys.modules
     assert str(embedder.spec) == "wordllama/l2_supercat_256@4d243a4b2dae/256"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,6 @@ from support.samples import request as any_request
 from wire.runs import row_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def asking(
@@ -163,11 +160,7 @@ def test_the_expected_cost_is_tokens_times_price(
 
 
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
-    """Of a prompt 6,011 bytes at most, and of an answer the cap, at 10 dollars a million.
-
-    A budget caps answers at 4,096 tokens and 4 times the expected ones. Without a price there is no
-    cost: undefined, not free.
-    """
+    """Of a prompt 6,011 bytes at most; an answer has 4,096 tokens and 4 times the expected ones."""
     found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
     free = reckon([row(1)], price=None, max_output_tokens=500)
     assert found.online is not None
@@ -288,19 +281,13 @@ def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     assert 0.85 * written < expected < written
 
 
-@pytest.fixture
-def command(labeler_command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """``labeler estimate`` in a folder of its own."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    return partial(labeler_command, "estimate")
-
-
-def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run, tmp_path: Path) -> None:
+def test_the_table_tells_what_is_asked_and_what_it_costs(
+    labeler_command: Command, tmp_path: Path
+) -> None:
     """Numbers for people, and what they rest on; without a key, a network or a store."""
+    options = "--model gpt-4o --max-output-tokens 4096 --latency 8"
     with AUDIT.contacts() as contacts:
-        code, out, err = command(
-            *(EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8")
-        )
+        code, out, err = labeler_command("estimate", EXAMPLES, *options.split())
     assert (code, err, contacts, list(tmp_path.iterdir())) == (0, "", [], [])
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "requests 14 to gpt-4o" in lines
@@ -310,25 +297,25 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run, tmp_path:
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
 
 
-def test_scripts_read_the_estimate_as_json(command: Run) -> None:
+def test_scripts_read_the_estimate_as_json(labeler_command: Command) -> None:
     """Dollars are texts: no float comes between."""
-    _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
+    _, out, _ = labeler_command("estimate", EXAMPLES, "--model", "m", "--price", "1,10", "--json")
     found = json.loads(out)
     assert (found["rows"]["asked"], found["price"]) == (14, "--price 1,10")
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
 
 
-def test_an_unknown_price_is_asked_for(command: Run) -> None:
+def test_an_unknown_price_is_asked_for(labeler_command: Command) -> None:
     """With the form that it must have."""
-    told = " ".join(command(EXAMPLES, "--model", "no-such-model")[1].split())
+    told = " ".join(labeler_command("estimate", EXAMPLES, "--model", "no-such-model")[1].split())
     assert "no table has a price for no-such-model; give --price IN,OUT" in told
     assert "US dollars online" not in told
 
 
-def test_the_table_escapes_what_strangers_wrote(command: Run, tmp_path: Path) -> None:
+def test_the_table_escapes_what_strangers_wrote(labeler_command: Command, tmp_path: Path) -> None:
     """An id that would colour the terminal, of a prompt that is too long for the model."""
     rows = row_file(tmp_path, [row(1, id="\x1b[31m", documents=["0 " * 70_000])])
-    _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
+    _, out, _ = labeler_command("estimate", rows, "--model", "gpt-3.5-turbo")
     assert "context_length 1" in out
     assert "\x1b" not in out

@@ -20,7 +20,6 @@ from labeler.catalog import Catalog
 from labeler.data.formats import READERS
 from labeler.errors import ExtensionError, UnknownName, UsageError
 from labeler.judges.options import PROVIDERS
-from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
 from labeler.store import MemoryStore
 from support.command import Command
@@ -312,19 +311,3 @@ def test_a_catalog_gives_things_by_name() -> None:
     for name in ("no.such.module:x", "os.path:no_such_name"):
         with pytest.raises(UnknownName, match="cannot import colour"):
             colours[name]
-
-
-def test_every_kind_of_task_and_record_is_there() -> None:
-    """Kinds of plug-ins are imported on first use; a record's class has its kind."""
-    assert set(TASK_KINDS) == {"trace", "claims", "reference", "retrieval"}
-    assert all(TASK_KINDS[name].name == name for name in TASK_KINDS)
-    assert {"score", "steps", "questions", "similarity"} < set(names := RECORDS.names())
-    assert all(RECORDS[name].model_fields["kind"].default == name for name in names)
-
-
-def test_the_core_names_no_plugin() -> None:
-    """Not even in a text that is imported later: entry points are the only door."""
-    package = ROOT / "labeler"
-    for path in package.rglob("*.py"):
-        if "plugins" not in path.relative_to(package).parts:
-            assert not re.search(r"\bplugins\b", path.read_text(encoding="utf-8")), path

@@ -19,10 +19,10 @@ from labeler.calculators.ratio import Ratio
 from labeler.comparing.checking import check_rows, junit_report, markdown_report
 from labeler.comparing.gates import Demand, Gate, GateSettings, doubts
 from labeler.comparing.verdicts import Verdict
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
 from labeler.plugins.scores.criteria import CRITERIA
-from labeler.plugins.scores.records import ScoreRecord, score_key
+from labeler.plugins.scores.records import ScoreRecord
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import expects, failure, record, reference_output, relabeled, right
@@ -179,11 +179,11 @@ def test_unreadable_rows_count_as_failed_of_every_configuration() -> None:
             "adherence",
             "failed 90); 90 of 100 rows failed, more than 0.05 of them: 90 refusal; max_failed al",
         ),
-        # Where nothing relevant was found there is no precision, and that is the failure.
+        # Nothing relevant was found, so no precision; a definition that has one is named.
         (
             searches(10, 90),
             "context_precision",
-            "failed 0); 90 of 100 rows undefined, more than 0.05 of them: 90 no_relevant_sentences",
+            "max_undefined allows more; context_precision:ragas counts no_relevant_sentences as 0",
         ),
     ],
     ids=["failed", "undefined"],
@@ -197,17 +197,6 @@ def test_rows_without_a_value_miss_a_gate_that_the_others_keep(
     assert finding in verdict.finding
     (loose,) = verdicts(found, metric, at_least=0.95, max_undefined=0.9, max_failed=0.9)
     assert loose.passed
-
-
-def test_a_definition_that_counts_a_reason_is_named() -> None:
-    """It has a value where the other one has none."""
-    (verdict,) = verdicts(searches(10, 90), "context_precision", at_least=0.95)
-    other = "context_precision:ragas"
-    assert verdict.finding.endswith(
-        f"; max_undefined allows more; {other} counts no_relevant_sentences as 0"
-    )
-    (peer,) = verdicts(searches(10, 90), other, at_least=0.1)
-    assert (peer.value, peer.passed) == (0.1, True)
 
 
 @pytest.mark.parametrize(
@@ -288,26 +277,12 @@ def test_the_command_says_what_it_found_and_exits_by_it(check: Check) -> None:
 def test_the_command_gates_on_intervals(check: Check) -> None:
     """With a level, and a column whose values are observations."""
     options = ("--min", "adherence=0.5", "--on", "interval", "--level", 0.5)
-    code, out, _ = check(NINE, *options, "--group", "topic")
-    assert (code, "adherence) .90 (too few records for a range), at least .5" in out) == (1, True)
+    assert check(NINE, *options, "--group", "topic")[0] == 1
     code, out, _ = check(NINE, *options)
     assert code == 0
     assert re.search(
         r"^passed by .2.*\) \.90 \(\.7\d to \.9\d\), at least \.5 asked of the low", out
     )
-
-
-def test_the_junit_file_has_a_case_for_each_verdict(check: Check) -> None:
-    """Missed ones as failures, with what was found."""
-    found = [*outcomes(2, 0, group="x"), *outcomes(0, 2, group="y")]
-    assert check(found, "--min", "adherence=0.5", "--by", "topic", "--junit", "out.xml")[0] == 1
-    suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    cases = {case.get("name"): [one.get("message") for one in case] for case in suite}
-    assert cases == {
-        "adherence at least 0.5 in x": [None],
-        "adherence at least 0.5 in y": ["mean 0.0000 (n 2, undefined 0, failed 0)"],
-    }
 
 
 def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
@@ -322,7 +297,10 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     assert check(found, *gate, "--junit", "out.xml", "--junit-per-record")[0] == 1
     suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
     assert (suite.get("tests"), suite.get("failures")) == ("101", "91")
-    assert "without a value: 'q10' no_relevant_sentences" in (suite[0][0].text or "")
+    (missed,) = suite[0]
+    assert suite[0].get("name") == "context_precision at least 0.95"
+    assert str(missed.get("message")).startswith("mean 1.0000 (n 10, undefined 90, failed 0)")
+    assert "without a value: 'q10' no_relevant_sentences" in (missed.text or "")
 
 
 def test_reports_show_a_strangers_text_as_text() -> None:
@@ -387,14 +365,8 @@ FOUND = searches(18, 2)
 @pytest.mark.parametrize(
     ("found", "gate", "message"),
     [
-        (NINE, {"at_least": 0.9, "at_most": 0.9}, None),
         (FOUND, {"metric": "completeness", "max_undefined": 0.1}, None),
-        (
-            FOUND,
-            {"metric": "completeness"},
-            r"2 of 20 rows und(.|\n)*without a value: 'q18' no_rel",
-        ),
-        ([*FOUND, LOST], {"metric": "relevance"}, None),
+        (FOUND, {"metric": "completeness"}, r"2 of 20 rows und(.|\n)*out a value: 'q18' no_rel"),
         ([*FOUND, LOST], {"metric": "relevance", "max_failed": 0.04}, "1 of 21 rows failed"),
         (outcomes(9, 0), {"on": "interval", "intervals": BY_QUESTION}, "too few records for an i"),
         ([], {"at_least": 0.5}, r"adherence at least 0\.5"),
@@ -407,19 +379,6 @@ def test_an_assertion_takes_the_options_of_the_command(
     """Named as the command names them; the records are those of the group that misses."""
     with pytest.raises(AssertionError, match=message) if message else nullcontext():
         assert_metric(found, **{"metric": "adherence", "at_least": 0, **gate})
-
-
-@pytest.mark.parametrize(
-    ("gate", "message"),
-    [
-        ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
-        ({"at_least": 0, "on": "mean"}, "on must be 'point' or 'interval', got 'mean'"),
-    ],
-)
-def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:
-    """As for the command, whose wrong use is rejected by the same functions."""
-    with pytest.raises(UsageError, match=message):
-        assert_metric(outcomes(1, 0), **{"metric": "adherence", **gate})
 
 
 # Scores and similarity.
@@ -441,20 +400,15 @@ LIKE = questions_record(0.9, 0.9, 0.9, id="q", noncommittal=False)
 def test_one_file_may_hold_every_kind(check: Check) -> None:
     """Each gate looks at its own; a failure to score fails no label."""
     refused = LOST.model_copy(update={"signature": faithful(4)[0].signature})
-    found: list[AnyOutcome] = [*outcomes(1, 0), *faithful(4), refused, LIKE]
-    gates = ("adherence=1", "rubric_faithfulness=4", "answer_relevancy_similarity:ragas=0.8")
+    found: list[AnyOutcome] = [*outcomes(1, 0), *faithful(4), refused, LIKE, score_record(4)]
+    gates = ["adherence=1", "rubric_faithfulness=4", "answer_relevancy_similarity:ragas=0.8"]
+    gates += ["tone=4", "tone:pass=1"]  # a criterion of one's own is known by the file
     asked = [part for gate in gates for part in ("--min", gate)]
     code, out, _ = check(found, *asked, "--max-failed", 0.5, "--json")
     assert code == 0
     counts = [(one["defined"], sum(one["failed"].values())) for one in json.loads(out)]
-    assert counts == [(1, 0), (1, 1), (1, 0)]
-
-
-def test_criteria_of_ones_own_are_known_by_the_file(check: Check) -> None:
-    """Also where labels come first; a criterion of a label metric's name is what its file holds."""
-    found: list[AnyOutcome] = [*outcomes(1, 0), score_record(4)]
-    code, out, _ = check(found, "--min", "tone=4", "--min", "tone:pass=1", "--min", "adherence=1")
-    assert (code, out.splitlines()[0]) == (0, "passed: all 3 gates")
+    assert counts == [(1, 0), (1, 1), (1, 0), (1, 0), (1, 0)]
+    # Of the name of a label metric it is what its file holds.
     named = [score_record(4, asked=criterion(name="adherence"))]
     assert check(named, "--min", "adherence=4")[0] == 0
 
@@ -491,18 +445,6 @@ def test_scores_are_gated_by_group_and_on_the_interval_of_their_scale(check: Che
         0,
         "tone at most 4: higher is better, so at least may be meant, not at most\n",
     )
-
-
-def test_every_judge_must_pass(check: Check) -> None:
-    """The second's scores are no part of the first one's mean."""
-    other = faithful(2)[0]
-    changed = other.signature.model_copy(update={"model": "fake-2"})
-    key = score_key(other.example, other.criterion, changed)
-    found = [*faithful(5), other.model_copy(update={"signature": changed, "key": key})]
-    code, out, _ = check(found, "--min", "rubric_faithfulness=4")
-    missed = "MISSED by 2.00: rubric_faithfulness 2.00, at least 4 asked for, by fake/fake-2"
-    passed = "passed by 1: rubric_faithfulness 5.00, at least 4 asked for, by fake/fake-1"
-    assert (code, out.splitlines()[1:]) == (1, [f"{missed}; worst: s0", passed])
 
 
 def test_an_assertion_reads_a_file_of_any_kind(tmp_path: Path) -> None:

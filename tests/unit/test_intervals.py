@@ -96,11 +96,8 @@ def test_an_interval_leans_to_the_long_tail_and_grows_with_confidence_and_scale(
     wide, narrow = ends(mean_interval(SPREAD, level=0.99)), ends(mean_interval(SPREAD, level=0.9))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     # 1 to 5 is 0 to 1 times 4, and 1.
-    shares, scores = (
-        mean_interval(SPREAD),
-        mean_interval([1 + 4 * v for v in SPREAD], range_=(1, 5)),
-    )
-    assert ends(scores) == pytest.approx([1 + 4 * end for end in ends(shares)])
+    scores = mean_interval([1 + 4 * v for v in SPREAD], range_=(1, 5))
+    assert ends(scores) == pytest.approx([1 + 4 * end for end in ends(mean_interval(SPREAD))])
 
 
 def test_groups_are_one_observation() -> None:
@@ -117,12 +114,7 @@ def test_groups_are_one_observation() -> None:
 
 @pytest.mark.parametrize(
     ("values", "range_", "groups"),
-    [
-        ([], None, None),
-        ([0.5], None, None),
-        ([3.0, 3.0, 3.0], None, None),
-        (SPREAD, (0.0, 1.0), ["q"] * len(SPREAD)),
-    ],
+    [([], None, None), ([0.5], None, None), ([3.0] * 3, None, None), (SPREAD, (0, 1), ["q"] * 41)],
 )
 def test_too_few_values_have_no_interval(values: list[float], range_: Any, groups: Any) -> None:
     """Nothing, one record, equal numbers of unknown range, or one group of many records."""

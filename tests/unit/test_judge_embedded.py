@@ -72,10 +72,7 @@ NOTHING = ("supported_without_sentence",)
         ("The tower does not have a public restaurant.", ("0a", "0c")),
         # Other endings of the same words.
         ("Ferry leaving for islands: the northern piers, hourly or every hour.", ("1a",)),
-        (
-            "The Kestrel Tower was opened in 1931 and stands in the harbour of Aldmoor.",
-            ("0a", "0b"),
-        ),
+        ("The Kestrel Tower was opened in 1931 in the harbour of Aldmoor.", ("0a", "0b")),
         # Item numbers that a splitter left in a sentence do not count as missing numbers.
         ("7. The tower is 300 metres tall. 8.", ("0b",)),
         # A correct statement that the documents lack something.
@@ -100,10 +97,7 @@ def test_a_sentence_is_supported_by_what_says_it(claim: str, keys: tuple[str, ..
         ("The tower is 330 metres tall.", "330"),
         ("The tower is 330 metres tall and stands in the harbour of Aldmoor.", "330"),
         ("The Kestrel Tower was opened in 1913.", "1913"),
-        (
-            "The tower stands in the harbour of Grimsby Regis.",
-            "Names not in any document: grimsby, regis",
-        ),
+        ("It stands in the harbour of Grimsby Regis.", "Names not in any document: grimsby, regis"),
         # The same words except for a negation are a contradiction.
         ("It does have a public restaurant.", "negation"),
         # A fabrication does not pass because it also states that the documents lack something.
@@ -212,12 +206,9 @@ def test_thresholds_are_no_part_of_the_key() -> None:
 @pytest.mark.parametrize(
     ("text", "compared"),
     [
-        ("It opened in 1931 [1].", "It opened in 1931."),
         ("It opened in 1931 [2, 6], they say (Document 1).", "It opened in 1931, they say."),
-        ("Twelve of 12,500 or 1,234,567", "12 of 12500 or 1234567"),
-        ("twenty-one, Ninety nine and nineteen", "21, 99 and 19"),
-        ("one of them, 1,23 and 2,3456", "one of them, 1.23 and 2.3456"),
-        ("someten tenfold", "someten tenfold"),
+        ("Twelve of 12,500 [1], 2,3456 or Ninety nine", "12 of 12500, 2.3456 or 99"),
+        ("one of them, someten tenfold", "one of them, someten tenfold"),
     ],
 )
 def test_texts_are_compared_without_markers_and_with_digits(text: str, compared: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -105,6 +105,9 @@ def test_each_provider_has_its_own_price() -> None:
         ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "base_url would send the"),
         ({"judges": "openai:a,mistral:b", "price": "1,2"}, "price is for one model"),
         *(({"judge": odd, "model": "m"}, "a judge has a name") for odd in (3, [3])),
+        ({"judges": "embedded,embedded"}, "names 'embedded' twice"),
+        ({"judges": "embedded", "temperature": 1}, "takes no temperature"),
+        ({"judges": "embedded", "judge": "embedded"}, "give one of the two"),
         ({"judges": 3}, "judges must be a list"),
         ({"judges": ["embedded", None]}, "a judge has a name"),
     ],
@@ -188,19 +191,13 @@ def test_a_function_is_asked_once_for_each_version() -> None:
     assert len(asked) == len({"1", "2"})
 
 
-def cancelled(_: Task) -> dict[str, Any]:
-    """Await a task of one's own which was cancelled."""
-    raise asyncio.CancelledError
+def raising(error: BaseException) -> Callable[[Task], dict[str, Any]]:
+    """Return a function that raises; an asyncio future cannot carry a StopIteration."""
 
+    def judge(_: Task) -> dict[str, Any]:
+        raise error
 
-def leaving(_: Task) -> dict[str, Any]:
-    """End the program, as a library of commands does."""
-    raise SystemExit(3)
-
-
-def exhausted(_: Task) -> dict[str, Any]:
-    """Raise what an asyncio future cannot carry: the run would never end."""
-    raise StopIteration
+    return judge
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -209,7 +206,10 @@ def exhausted(_: Task) -> dict[str, Any]:
     [
         (partial(answer, overall_supported="perhaps"), "malformed"),
         (partial(answer, all_relevant_sentence_keys=["9z"]), "contract"),
-        *((function, "judge_error") for function in (cancelled, leaving, exhausted)),
+        *(
+            (raising(error()), "judge_error")
+            for error in (CancelledError, SystemExit, StopIteration)
+        ),
     ],
 )
 def test_a_function_that_fails_or_answers_wrongly_fails_its_row(

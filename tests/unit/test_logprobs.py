@@ -68,45 +68,29 @@ FIRST = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
 QUOTED = answer(WORKED, head='{"reasoning": "it says \\"score\\": 5, and \\\\", "score": ')
 CERTAIN = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.005))))
 NINE = answer({"9": 0.6, "1": 0.3, "8": 0.1})
+STRAY = answer({"4": 0.7, "7": 0.1, "four": 0.02, " ": 0.05, "5": 0.12})
+COLONS = answer({": 4}": 0.7, ": 3}": 0.2, ": x": 0.1}, head=HEAD[:-2], tail="")
+ENDED = [*answer({"1": 0.8, "9": 0.2}, tail=""), _token({"}": 0.9, "0}": 0.1})]
+SIGNED = answer({"-": 0.9, "1": 0.1}, {"1": 0.6, "2": 0.4})
 
 
 @pytest.mark.parametrize(
     ("tokens", "score", "scale", "expected"),
     [
         # Words, numbers off the scale and white space are left out.
-        (
-            answer({"4": 0.7, "7": 0.1, "four": 0.02, " ": 0.05, "5": 0.12}),
-            4,
-            FIVE,
-            {4: 0.7, 5: 0.12},
-        ),
+        (STRAY, 4, FIVE, {4: 0.7, 5: 0.12}),
         # The same score with a space before it and without is one score.
         (answer({" 4": 0.5, "4": 0.2, " 3": 0.2}, head=HEAD.rstrip()), 4, FIVE, {3: 0.2, 4: 0.7}),
         # The colon before it, the brace after it.
-        (
-            answer({": 4}": 0.7, ": 3}": 0.2, ": x": 0.1}, head=HEAD[:-2], tail=""),
-            4,
-            FIVE,
-            {3: 0.2, 4: 0.7},
-        ),
+        (COLONS, 4, FIVE, {3: 0.2, 4: 0.7}),
         # Where the vocabulary has ten, one is one and ten is ten.
         (answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN, {1: 0.1, 9: 0.3, 10: 0.6}),
         # The second digit tells ten from one, and its probability is that after the first.
         (answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}), 10, TEN, {1: 0.2, 9: 0.2, 10: 0.6}),
         # The end after the first digit is weighed against a second one.
-        (
-            [*answer({"1": 0.8, "9": 0.2}, tail=""), _token({"}": 0.9, "0}": 0.1})],
-            1,
-            TEN,
-            {1: 0.72, 9: 0.2, 10: 0.08},
-        ),
+        (ENDED, 1, TEN, {1: 0.72, 9: 0.2, 10: 0.08}),
         # A sign may be a token of its own.
-        (
-            answer({"-": 0.9, "1": 0.1}, {"1": 0.6, "2": 0.4}),
-            -1,
-            range(-2, 3),
-            {-2: 0.36, -1: 0.54, 1: 0.1},
-        ),
+        (SIGNED, -1, range(-2, 3), {-2: 0.36, -1: 0.54, 1: 0.1}),
         # Some servers do not keep the order of fields; inside a text quotation marks are escaped.
         (FIRST, 4, FIVE, AS_WORKED),
         (QUOTED, 4, FIVE, AS_WORKED),

@@ -9,73 +9,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer import Context
-from typer.main import get_command
 
 import labeler
 from labeler import MemoryStore, api, audit, calculators, comparing
-from labeler.cli import app
-from labeler.cli.options import expand_options
 from labeler.data import CorrectionsFile
-from labeler.data.options import RowsOptions, option_of
 from labeler.errors import LabelerError, UsageError, on_command_line
 from labeler.judges import find_price
-from labeler.judges.openai.request import OpenAISpec, read_extra_body
-from labeler.judges.options import JudgeOptions, ModelOptions
-from labeler.labeling.options import RunOptions
+from labeler.judges.openai.request import read_extra_body
 from labeler.plugins.scores import read_scores
 from labeler.plugins.similarity.comparing import iter_similarity
 from labeler.store import import_labels
 from labeler.testing import assert_metric
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
-COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
-FUNCTIONS: list[Callable[..., Any]] = [
-    api.estimate,
-    labeler.score,
-    iter_similarity,
-    labeler.submit_batch,
-]
-
-
-def parameters_of(command: str) -> dict[str | None, str]:
-    """The help texts of a command's parameters by their names."""
-    found: Any = get_command(app)
-    for word in command.split():
-        found = found.get_command(Context(found), word)
-    return {one.name: one.help for one in found.params}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_judging_command_accepts_every_judge_option(command: str) -> None:
-    """With the same help text, but for judges that must be language models."""
-    found = parameters_of(command)
-    for field in fields(JudgeOptions):
-        assert field.name in found
-        if command not in {"score", "similarity"} or field.name != "judge":
-            assert found[field.name] == option_of(field).help
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_every_judging_function_accepts_every_judge_option(function: Callable[..., Any]) -> None:
-    """They are named in its signature and its documentation."""
-    found = inspect.signature(function).parameters
-    for field in fields(JudgeOptions):
-        assert found[field.name].default == field.default
-        assert f"{field.name}: " in (function.__doc__ or "")
-
-
-def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
-    """It is checked and sent without being listed again."""
-    spec = OpenAISpec(model="m", temperature=0.5, top_p=0.25)
-    assert {field.name for field in fields(ModelOptions)} <= set(OpenAISpec.model_fields)
-    assert spec.parameters() == {"model": "m", "temperature": 0.5, "top_p": 0.25}
 
 
 def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:
@@ -114,54 +65,24 @@ def test_parameters_that_no_stored_label_could_hold_are_rejected() -> None:
         read_extra_body(body)
 
 
-def test_a_command_gets_its_options_as_one_value() -> None:
-    """Each parameter that is an options class is replaced by the class's fields."""
-
-    def command(name: str, *, rows: RowsOptions, run: RunOptions) -> tuple[Any, ...]:
-        return name, rows.columns, run.longest_wait, run.budget
-
-    expanded = expand_options(command)
-    names = list(inspect.signature(expanded).parameters)
-    assert names[:3] == ["name", "id_from", "columns"]
-    assert "on_event" not in names
-    given = dict.fromkeys(names) | {"name": "n", "columns": ["a=b"], "longest_wait": True}
-    assert expanded(**given) == ("n", ["a=b"], 120.0, None)
-
-
-def loaded_by(program: str) -> int:
-    """How many modules of the package a program of its own imports."""
-    count = "import sys; print(sum(n.split('.')[0] == 'labeler' for n in sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{count}"], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout.splitlines()[-1])
-
-
-def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
-    """Neither the disk store nor integrations, tables or summaries; no command loads numpy."""
-    path = tmp_path / "labels.jsonl"
+@pytest.mark.parametrize(
+    ("command", "heavy", "most"),
+    [
+        ("label rows.jsonl --judge embedded -o labels.jsonl", "numpy openai instructor httpx", 92),
+        ("metrics labels.jsonl", "numpy pyarrow labeler.judges.prompting", 41),
+    ],
+)
+def test_commands_load_what_they_use(tmp_path: Path, command: str, heavy: str, most: int) -> None:
+    """No library that they do without, and few modules of the package."""
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    labeler.label([ROW], judge="embedded", store=MemoryStore()).save(tmp_path / "labels.jsonl")
     program = (
-        f"import labeler; row = {ROW!r}\n"
-        "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
-        f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
+        f"import sys; sys.argv = ['labeler', *{command.split()!r}]\n"
+        "from labeler.cli import run; assert run() == 0\n"
+        f"assert not {set(heavy.split())!r} & set(sys.modules)\n"
+        f"assert sum(one.split('.')[0] == 'labeler' for one in sys.modules) <= {most}"
     )
-    assert loaded_by(program) <= 84
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(ROW))
-    for command, heavy, most in (
-        (
-            ["label", rows, "--judge", "embedded", "--store", tmp_path / "s", "-o", tmp_path / "l"],
-            {"numpy", "openai", "instructor", "httpx"},
-            92,
-        ),
-        (["metrics", path], {"numpy", "pyarrow", "labeler.judges.prompting"}, 41),
-    ):
-        program = (
-            f"import sys; sys.argv = ['labeler', *{list(map(str, command))!r}]\n"
-            "from labeler.cli import run; assert run() == 0\n"
-            f"assert not {heavy!r} & set(sys.modules)"
-        )
-        assert loaded_by(program) <= most
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +117,7 @@ UNCHECKED = {"options", "sides", "metrics", "settings", "sleep", "second_opinion
 def test_wrong_arguments_are_named(
     turn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No parameter of a public function lets Python's own error through.
-
-    Each takes a few of the values, the next one others.
-    """
+    """No parameter of a public function lets Python's own error through; each takes a few."""
     monkeypatch.chdir(tmp_path)
     store = MemoryStore()
     labels = labeler.label([ROW], judge="embedded", store=store)

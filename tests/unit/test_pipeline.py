@@ -46,25 +46,7 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     return {**rows(1, number)[0], **changes}
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"rows": [row(0, response="Item 0 is a lamp! It is blue.")]},
-        {"judge": CountingJudge(model="fake-2")},
-        {"trial": 1},
-    ],
-    ids=["response", "model", "trial"],
-)
-def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
-    changed: dict[str, Any],
-) -> None:
-    """One character misses; going back hits."""
-    store, watch = MemoryStore(), Watch()
-    plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
-    for call in (dict(plain), plain | changed, plain):
-        list(iter_labels(call.pop("rows"), **call, store=store, on_event=watch))
-    assert watch.origins == ["judge", "judge", "store"]
-    assert len(store) == 2
+MISFITTING = {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]}
 
 
 def nested(depth: int) -> object:
@@ -82,10 +64,7 @@ def nested(depth: int) -> object:
         ({"question": ""}, "empty_question"),
         ({"response": "a\ud800"}, "lone_surrogate"),
         ({"response_sentences": ["Item 0 is a lamp."]}, "given_sentences_incomplete"),
-        (
-            {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]},
-            "given_sentences_mismatch",
-        ),
+        (MISFITTING, "given_sentences_mismatch"),
         # No reader of JSON would give it back.
         *(({"tag": nested(depth)}, "wrong_type") for depth in (65, 5000)),
     ],
@@ -353,9 +332,6 @@ def test_a_failure_is_tried_anew_for_a_later_row() -> None:
     assert reasons(outcomes) == ["refusal", *["label"] * 20]
 
 
-WAITS = "another run is labeling some of these rows: waiting for its labels"
-
-
 def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     """It is not paid for twice, people are told once, and its label is the other run's."""
     store, judge = MemoryStore(), CountingJudge()
@@ -377,7 +353,8 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     outcomes = list(iter_labels(rows(3), judge=judge, store=store, on_event=watch))
     assert judge.asked == ["r2"]
     assert outcomes[:2] == records
-    assert watch.notices == [WAITS]
+    (notice,) = watch.notices
+    assert notice.startswith("another run is labeling some of these rows")
     assert watch.origins == ["store", "store", "judge"]
     assert watch.paid_for == ["r2"]
 
@@ -447,13 +424,13 @@ def test_a_fatal_error_stops_the_run_and_keeps_what_was_paid() -> None:
 
 
 def test_leaving_early_keeps_what_is_in_flight() -> None:
-    """Requests that were sent are paid for: they finish and are stored; no more are sent."""
-    store, judge = MemoryStore(), CountingJudge(seconds=0.05)
+    """Requests that were sent are paid for: they finish and are stored; no thread is left."""
+    store, judge, before = MemoryStore(), CountingJudge(seconds=0.05), threading.active_count()
     run = iter_labels(rows(100), judge=judge, store=store, concurrency=4)
     next(run)
     run.close()
     assert len(store) == len(judge.asked) < 20
-    assert judge.closed == 1
+    assert (judge.closed, threading.active_count()) == (1, before)
 
 
 ABANDONED = """
@@ -472,12 +449,12 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path) -> None:
 
 
 def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:
-    """With ids and without."""
-    judge, one = CountingJudge(), {**row(0), "latency": 3}
+    """With ids and without; a generator is read before any spend, so that the total is known."""
+    judge, watch, one = CountingJudge(), Watch(), {**row(0), "latency": 3}
     plain = {name: value for name, value in one.items() if name != "id"}
-    given = [one, plain, one, {**plain, "latency": 4}, row(1), plain]
-    found = labeler.label(given, judge=judge, store=MemoryStore())
-    assert reasons(found) == ["label"] * 6
+    given = iter([one, plain, one, {**plain, "latency": 4}, row(1), plain])
+    found = labeler.label(given, judge=judge, store=MemoryStore(), on_event=watch)
+    assert (reasons(found), watch.total) == (["label"] * 6, 6)
     assert [outcome.id == one["id"] for outcome in found] == [True, False, True, *[False] * 3]
     assert len({outcome.id for outcome in found}) == 5
     assert len(judge.asked) == 2
@@ -488,24 +465,6 @@ def test_a_limit_that_is_none_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="budget must be a number above 0"):
         labeler.label(rows(1), judge=CountingJudge(), store=tmp_path / "s", budget=-1)
     assert not (tmp_path / "s").exists()
-
-
-def test_no_thread_is_left_behind() -> None:
-    """Neither after a whole run nor after one that was left."""
-    before = threading.active_count()
-    labeler.label(rows(3), judge=CountingJudge(), store=MemoryStore())
-    run = iter_labels(rows(3), judge=CountingJudge(), store=MemoryStore())
-    next(run)
-    run.close()
-    assert threading.active_count() == before
-
-
-def test_the_watcher_knows_the_total_before_the_first_call() -> None:
-    """Repeated rows are among them; those of a generator are read into memory before any spend."""
-    watch = Watch()
-    given = iter([*rows(3), row(0)])
-    run = iter_labels(given, judge=CountingJudge(), store=MemoryStore(), on_event=watch)
-    assert len(list(run)) == watch.total == 4
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between threads")

@@ -38,12 +38,8 @@ def rates(uncached: str, output: str, cached: str, written: str) -> Rates:
 
 def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) -> Usage:
     """One request's tokens."""
-    return Usage(
-        prompt_tokens=prompt,
-        completion_tokens=output,
-        cached_tokens=cached,
-        cache_write_tokens=written,
-    )
+    cache = {"cached_tokens": cached, "cache_write_tokens": written}
+    return Usage(prompt_tokens=prompt, completion_tokens=output, **cache)
 
 
 TIERED = Price(
@@ -269,10 +265,7 @@ def test_the_lower_bound_holds_for_any_tokenizer(text: str, fewest: int, true: i
 
 
 def test_a_request_is_its_messages_their_frames_and_the_schema() -> None:
-    """100 letters are 21 tokens; the schema's 50 digits 27, and 1.56 its two runs: 29.
-
-    A run of punctuation in JSON is one token.
-    """
+    """100 letters are 21 tokens; the schema's 50 digits 27, its two runs of marks 1.56: 29."""
     texts = ["a" * 100, "b" * 100]
     schema = '["' + "7" * 50 + '"]'
     frames = 2 * MESSAGE_FRAME + REPLY_FRAME
@@ -347,10 +340,7 @@ def test_a_tokenizer_counts_where_its_file_is_at_hand(model: str, name: str, mos
 def test_where_a_tokenizer_cannot_be_trusted_the_guess_counts(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tiktoken would fetch a missing file, and replace a damaged one; it is an optional part.
-
-    The older name of its cache counts after the newer one, which an empty name turns off.
-    """
+    """Tiktoken would fetch a missing file and replace a damaged one; both variables count."""
     monkeypatch.chdir(cache)  # whatever the current folder holds
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")

@@ -63,7 +63,7 @@ def test_tokens_are_those_that_the_provider_charged(
     line = told.line(r"\d+ requests")
     # 9,960 x 100 + 40 x 10 + 10 x 400 = 1,000,400 millionths of a dollar each
     assert (provider.tokens.prompt, said in line) == (50_000, True)
-    assert f"{provider.tokens.prompt} prompt tokens ({provider.cached_tokens} cached)" in line
+    assert f"{provider.tokens.prompt} prompt tokens ({provider.tokens.cached} cached)" in line
     assert f"{provider.tokens.completion} completion tokens" in line
     assert not any("answered by" in text for text in told.lines)
 

@@ -167,13 +167,10 @@ def test_judges_are_compared(raters: tuple[list[int], ...]) -> None:
 
 def test_scores_of_one_question_are_drawn_together() -> None:
     """Three records of each of twelve questions are twelve units."""
+    judges = [CountingJudge(scoring(), model=name) for name in "ab"]
     scored = [
-        record(
-            score,
-            row={"id": f"r{n}", "question": f"Q{n // 3}?"},
-            judge=CountingJudge(scoring(), model=name),
-        )
-        for name, scores in (("a", FIRST), ("b", SECOND))
+        record(score, row={"id": f"r{n}", "question": f"Q{n // 3}?"}, judge=judge)
+        for judge, scores in zip(judges, (FIRST, SECOND), strict=True)
         for n, score in enumerate(scores)
     ]
     found = panel(*scored)
@@ -339,9 +336,6 @@ def test_a_judge_that_rewards_length_is_seen(labeler_command: Command, tmp_path:
     assert found.line == Slope(None, Undefined("constant_x"))
 
 
-# The command line
-
-
 @pytest.fixture
 def scores(tmp_path: Path) -> Path:
     """A file of scores in two repeats, with a failure."""
@@ -370,17 +364,6 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     # A metric of labels is shown without a value, not left out in silence.
     _, out, _ = labeler_command("metrics", scores, "--json", "--metrics", "adherence,tone")
     assert {row["metric"]: row["defined"] for row in json.loads(out)} == {"adherence": 0, "tone": 3}
-
-
-def test_metrics_of_several_judges_say_why_a_coefficient_is_missing(
-    labeler_command: Command, tmp_path: Path
-) -> None:
-    """And who scored; kappa compares two."""
-    list(write_outcomes([s for by in "abc" for s in given(1, 2, by=by)], tmp_path / "s.jsonl"))
-    code, out, _ = labeler_command("metrics", "s.jsonl")
-    assert (code, "3 judges" in out) == (0, True)
-    assert "tone: mean 1.500 by judge:fake/b|" in out
-    assert "undefined kappa of tone, judges: more_than_two_raters" in out
 
 
 def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: Path) -> None:

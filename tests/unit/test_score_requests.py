@@ -74,10 +74,7 @@ def test_a_part_changes_the_key_if_it_is_shown(shown: str, row: dict[str, Any]) 
 
 
 def test_the_trial_the_model_and_the_probabilities_are_in_the_key() -> None:
-    """Names, columns, samples and the threshold change nothing that is asked.
-
-    A label's key is never a score's.
-    """
+    """Names, columns, samples and the threshold are not; a label's key is never a score's."""
     other = CountingJudge(scoring(), model="fake-2")
     assert len({key(), key(trial=1), key(logprobs=True), key(judge=other)}) == 4
     assert key() == key(row={"id": "other", "metadata": {"run": 7}}) == key(samples=3)
@@ -142,9 +139,6 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
         criterion(**change)
 
 
-# Words and schemas
-
-
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
     """In blocks whose marker no text can hold; instructions are the same for every row."""
     system, user = request(shown := criterion(shows=("response",))).messages
@@ -174,9 +168,6 @@ def test_the_published_schema_is_of_one_to_five() -> None:
     assert list(published.json_schema["properties"]) == ["reasoning", "score"]
     for name in ("score/v1", "steps/v1"):
         assert not list(schema_problems(load_schema(name).json_schema, name))
-
-
-# Answers
 
 
 def test_a_score_is_a_whole_number_and_nothing_like_one() -> None:

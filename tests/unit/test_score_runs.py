@@ -71,10 +71,7 @@ def test_more_trials_ask_for_the_missing_ones_alone() -> None:
 
 
 def test_steps_are_written_once_and_reused(tmp_path: Path) -> None:
-    """Before the rows, by the judge that scores; a criterion of the same text has the same.
-
-    A score by them has the key of one by the same steps in a file.
-    """
+    """Before the rows, by the judge that scores; the same text has the same, as a file's has."""
     judge, steps, store = CountingJudge(scoring()), ("Read it.", "Weigh it."), tmp_path / "s"
     scored(judge, criterion(steps=steps), store=store)
     before = len(judge.asked)
@@ -180,10 +177,7 @@ def both() -> list[CountingJudge]:
 
 
 def test_all_judges_score_a_row_before_the_next() -> None:
-    """Rows are read once, such as those of an iterator, and told once, with one end.
-
-    The judges' panel has both.
-    """
+    """Rows are read once, such as those of an iterator, and told once, with one end."""
     judges, watch = both(), Watch()
     rows = iter([{"id": "bad"}, *ROWS])
     done = scored(judges, rows=rows, on_event=watch)
@@ -273,15 +267,10 @@ def test_a_file_says_all_of_a_criterion_or_has_defaults(tmp_path: Path) -> None:
         ('name = "tone"', 'name = "My Tone"', "name: .*'My Tone'"),
         ('name = "tone"', 'name = "rubric_faithfulness"', "name belongs to a criterion that ships"),
         ('name = "tone"', "", "name: Field required"),
-        ('criteria = "Is the response kind?"', "criteria = 3", "criteria: .* string; got 3"),
-        ('["Read it.", "Weigh it."]', '"Read it."', "steps: .*'Read it.'"),
         ('["Read it.", "Weigh it."]', '[" "]', "steps.0: "),
         ('"question", "response"', '"answer"', "shows.0: .*'documents'.*; got 'answer'"),
         ("low = 0", "low = true", "low: .*integer; got True"),
-        ("high = 10", "high = 101", "low must be below high, by 100 at most"),
-        ("threshold = 6.5", "threshold = nan", "threshold must lie on the scale"),
         ('0 = "Rude."', 'low = "Rude."', "anchors.low.*: .*integer"),
-        ('0 = "Rude."', "0 = 1", "anchors.0: .*string; got 1"),
         ('name = "tone"', 'name = ["tone"]', "name: .*string"),
         ("high = 10", f"high = 1{'0' * 400}", "low must be below high"),
         ('0 = "Rude."', '010 = "Rude."', "anchors describe a score twice"),

@@ -36,11 +36,7 @@ def batches(tmp_path: Path) -> Path:
 def test_a_folder_is_labeled_goes_on_and_is_measured(
     batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One label file for each row file; a second run gives the same files from the store.
-
-    A bad row is exit code 1, and the good ones are labeled. Every metric of the store is
-    recomputed from it alone, also by column.
-    """
+    """A second run gives the same files; a bad row is exit code 1; the store has every metric."""
     labels = tmp_path / "labels"
     assert label_batch.main(batches, labels) == 0
     first = (labels / "two.jsonl").read_bytes()

@@ -221,12 +221,9 @@ def test_rows_of_other_columns_are_read_as_on_one_machine(tmp_path: Path) -> Non
     assert label(tmp_path / "ragas.parquet", work(tmp_path)).origins == {"judge": 12}
     ray.plan([str(tmp_path / "ragas.parquet")], work(tmp_path), notices.append)
     assert ["--preset ragas" in text for text in notices] == [True]
-    mine = [{"n": n, "q": one["question"], **one} for n, one in enumerate(rows)]
-    file = tmp_path / "mine.parquet"
-    pq.write_table(pa.Table.from_pylist(mine).drop_columns(["question"]), file)
-    asked = work(tmp_path, out="mine", columns=["question=q"], id_from="n")
-    assert label(file, asked).origins == {"judge": 12}
-    assert [one.id for one in outcomes_in(tmp_path / "mine")] == [str(n) for n in range(12)]
+    asked = work(tmp_path, out="mine", columns=["question=user_input"], id_from="user_input")
+    assert label(tmp_path / "ragas.parquet", asked).origins == {"store": 12}
+    assert [one.id for one in outcomes_in(tmp_path / "mine")] == [one["question"] for one in rows]
 
 
 def test_rows_may_be_at_an_address(tmp_path: Path) -> None:

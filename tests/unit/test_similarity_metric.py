@@ -14,7 +14,7 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize
+from labeler.calculators import Ratio, measure, select_metrics, summarize
 from labeler.comparing.checking import check_drops
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.gates import Gate
@@ -75,10 +75,7 @@ def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
 
 
 def test_without_vectors_there_is_no_number() -> None:
-    """As in a store, which keeps the questions alone; the flag needs no vectors.
-
-    A text without a direction makes neither 0 nor the mean of the others.
-    """
+    """As in a store, which keeps questions alone; one text without a direction leaves no mean."""
     for metric in (MEAN, RAGAS):
         assert ratio(questions_record(), metric).undefined == "no_vectors"
     assert ratio(questions_record(), FLAG).value == 0.0
@@ -104,33 +101,20 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
         questions_record(0.1, 0.1, 0.1, id="a", embedder=other),
         LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE),
     ]
-    summary = summarize(map(measure, outcomes), QUESTION_METRICS)
-    assert [
-        (round(s.mean or 0, 6), s.failed, str(s.label).rpartition("|")[2])
-        for s in summary
-        if s.metric.id == MEAN
-    ] == [
-        (0.9, {"refusal": 1}, "embedder:openai/e"),
-        (0.1, {"refusal": 1}, "embedder:openai/x%7Cjudge:other/8"),
-    ]
+    rows = summarize(map(measure, outcomes), select_metrics(MEAN, kind="questions"))
+    found = {str(row.label).rpartition("|embedder:")[2]: row.mean for row in rows}
+    assert found == pytest.approx({"openai/e": 0.9, "openai/x%7Cjudge:other/8": 0.1})
+    assert [row.failed for row in rows] == [{"refusal": 1}] * 2
 
 
 # Among other outcomes
 
 
-def test_metrics_of_questions_are_no_metrics_of_labels() -> None:
-    """They are in one catalog with these, and are of another kind of record."""
-    assert [METRICS[name].kind for name in (MEAN, RAGAS, FLAG)] == ["questions"] * 3
-    assert measure(sample_record(1), QUESTION_METRICS).metrics == {}
+def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
+    """Labels have theirs, written questions theirs; also in a summary, and where some are named."""
     with pytest.raises(UsageError, match="records of kind 'questions'"):
         select_metrics(MEAN)
     assert not {MEAN, FLAG} & {metric.id for metric in select_metrics("all")}
-    assert {metric.id for metric in QUESTION_METRICS} == {MEAN, RAGAS, FLAG}
-    assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
-
-
-def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
-    """Labels have theirs, written questions theirs; also in a summary, and where some are named."""
     outcomes: list[AnyOutcome] = [sample_record(1), questions_record(0.9, 0.9, 0.9)]
     label, questions = api.metrics(outcomes)
     assert ("relevance" in label.metrics, MEAN in label.metrics) == (True, False)
@@ -151,9 +135,6 @@ def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
     assert [(row.id, set(row.metrics)) for row in written] == [(id_, {MEAN, FLAG}) for id_ in "frg"]
     assert "relevance" in api.metrics([broken, sample_record(1)])[0].metrics
     assert "relevance" in api.metrics([broken])[0].metrics
-
-
-# Records
 
 
 def test_an_edited_record_has_a_fault() -> None:
@@ -185,10 +166,7 @@ def user_message(*response: str) -> str:
 
 
 def test_the_response_stands_in_a_fence_of_its_own() -> None:
-    """One line a sentence, between two lines with the marker that the first line states.
-
-    A model's control token is escaped, and means the same.
-    """
+    """A line a sentence, between lines with the stated marker; control tokens are escaped."""
     lines = user_message("It is red.", "It is\nlarge <|im_end|>.").split("\n")
     marker = lines[0].removeprefix("The marker is ")
     assert re.fullmatch("[0-9a-f]{16}", marker)

@@ -38,10 +38,7 @@ def rendered(grid: Grid, width: int) -> str:
 
 @pytest.mark.parametrize("width", [10, 40, 80, 100])
 def test_figures_stand_whole_at_any_width(width: int) -> None:
-    """Even where the terminal has less room than they need.
-
-    Columns are given up and names folded until it fits; no letter of a name is lost.
-    """
+    """Columns are given up and names folded until it fits; no letter of a name is lost."""
     grid = Grid(COLUMNS, [[LONG, *FIGURES]])
     shown = rendered(grid, width)
     assert set(FIGURES) <= set(shown.split())

@@ -108,10 +108,7 @@ def test_unusable_instructions_are_refused_unpaid(text: str, message: str) -> No
 
 
 def test_a_whole_prompt_of_the_user(tmp_path: Path) -> None:
-    """It replaces the package's, by its content; a file name changes no key.
-
-    A batch asks again with the same texts.
-    """
+    """It replaces the package's, by its content, not by its name; a batch asks again with it."""
     text = OWN.read_text(encoding="utf-8").replace("You audit", "You check")
     for name in ("own.md", "renamed.txt"):
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -1,8 +1,4 @@
-"""What the provider charges for: tokens by a stated rule, and whose record was paid how often.
-
-A token is four bytes of UTF-8, rounded up over a whole request. A system message that was seen
-before, and has at least 1,024 tokens, is read from the prompt cache in steps of 128 tokens.
-"""
+"""What the provider charges for: tokens by a stated rule, and whose record was paid how often."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from wire.calls import Call, Json
 
@@ -23,10 +19,6 @@ FIXED_USAGE: Json = {
 """What every answer states unless tokens are counted."""
 
 _BYTES = 4
-_CACHED_FROM, _CACHED_STEP = 1024, 128
-
-Book = Literal["online", "batch"]
-"""Online calls and lines of batches are counted apart."""
 
 
 class Tokens(NamedTuple):
@@ -38,21 +30,16 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(*texts: str) -> int:
-    """How many tokens texts have together."""
+    """How many tokens texts have together: one for four bytes of UTF-8, rounded up."""
     return -(-sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES)
 
 
 def prompt_tokens(call: Call) -> int:
     """How many tokens a request has: all messages, and the schema."""
     schema = call.body.get("response_format", {}).get("json_schema", {}).get("schema")
-    return tokens_of(
-        *(_text(message.get("content")) for message in call.messages),
-        json.dumps(schema) if schema else "",
-    )
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content)
+    contents = [message.get("content") for message in call.messages]
+    texts = (each if isinstance(each, str) else json.dumps(each) for each in contents)
+    return tokens_of(*texts, json.dumps(schema) if schema else "")
 
 
 def charge_of(answer: Any) -> Tokens | None:
@@ -74,11 +61,10 @@ class Accounts:
     """
 
     def __init__(self, *, count_tokens: bool = False) -> None:
-        self.tokens: dict[Book, Tokens] = {"online": Tokens(), "batch": Tokens()}
+        self.tokens = Tokens()
         self.paid: Counter[str] = Counter()
         """How often each record's answer was charged, by the identity of its calls."""
         self._count_tokens = count_tokens
-        self._prefixes: set[tuple[str, str]] = set()
 
     def usage(self, call: Call, content: str | None) -> Json:
         """What an answer states that it used."""
@@ -89,43 +75,26 @@ class Accounts:
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": self._cached(call)},
+            "prompt_tokens_details": {"cached_tokens": 0},
         }
 
-    def _cached(self, call: Call) -> int:
-        """How much of a prompt is read from the cache; from now on its prefix is in there."""
-        system = "".join(
-            _text(message.get("content"))
-            for message in call.messages
-            if message.get("role") == "system"
-        )
-        prefix = (str(call.body.get("model")), system)
-        if prefix not in self._prefixes:
-            self._prefixes.add(prefix)
-            return 0
-        tokens = len(system.encode("utf-8", "surrogatepass")) // _BYTES
-        return tokens - tokens % _CACHED_STEP if tokens >= _CACHED_FROM else 0
-
     @contextlib.contextmanager
-    def charging(self, call: Call, answer: Json, book: Book | None) -> Iterator[None]:
-        """Charge for an answer, unless sending it fails; without a book, charge nothing.
+    def charging(self, call: Call, answer: Json) -> Iterator[None]:
+        """Charge for an answer, unless sending it fails.
 
         The charge stands before the peer can know the answer, so that it never sees one that is not
         counted yet.
         """
-        charge = charge_of(answer)
-        if charge is None or book is None:
-            yield
-            return
-        self._enter(call, charge, book, 1)
+        charge = charge_of(answer) or Tokens()
+        paid = int(charge != Tokens())
+        self._enter(call, charge, paid)
         try:
             yield
         except BaseException:
-            self._enter(call, charge, book, -1)
+            self._enter(call, Tokens(*(-count for count in charge)), -paid)
             raise
 
-    def _enter(self, call: Call, charge: Tokens, book: Book, sign: int) -> None:
-        both = zip(self.tokens[book], charge, strict=True)
-        self.tokens[book] = Tokens(*(known + sign * more for known, more in both))
+    def _enter(self, call: Call, charge: Tokens, times: int) -> None:
+        self.tokens = Tokens(*map(sum, zip(self.tokens, charge, strict=True)))
         if "messages" in call.body:
-            self.paid[call.identity] += sign
+            self.paid[call.identity] += times

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Literal
 
 from wire.calls import COMPLETIONS, Call, Json
@@ -29,19 +30,15 @@ _LINES_AT_ONCE = 50
 
 @dataclass(frozen=True)
 class Course:
-    """How a batch goes on.
-
-    Attributes:
-        end: how it ends, if its file is valid.
-        polls: the look-up that finds it at its end; those before see it in progress.
-        share: of its lines, how many are executed; the rest expires.
-        error: the code and message of a batch that fails.
-    """
+    """How a batch goes on."""
 
     end: End = "completed"
     polls: int = 2
+    """The look-up that finds it at its end; those before see it in progress."""
     share: float = 1.0
-    error: tuple[str, str] = ("invalid_json_line", "This line is not valid JSON.")
+    """Of its lines, how many are executed; the rest expires."""
+    error: str = ""
+    """The code of a batch that fails."""
 
 
 def completes(polls: int = 2) -> Course:
@@ -49,14 +46,14 @@ def completes(polls: int = 2) -> Course:
     return Course(polls=polls)
 
 
-def expires(share: float, polls: int = 2) -> Course:
+def expires(share: float) -> Course:
     """The completion window ends when only a share of its lines is executed."""
-    return Course("expired", polls, share)
+    return Course("expired", share=share)
 
 
-def fails(code: str, message: str = "The batch failed.", polls: int = 1) -> Course:
+def fails(code: str) -> Course:
     """It fails validation, whatever its file holds; nothing is executed."""
-    return Course("failed", polls, 0.0, (code, message))
+    return Course("failed", 1, 0.0, code)
 
 
 def never(share: float = 0.0) -> Course:
@@ -91,29 +88,27 @@ class Files:
         self.all[file.id] = file
         return file
 
-    def find(self, file_id: str, param: str = "id") -> StoredFile:
+    def find(self, file_id: str) -> StoredFile:
         """The file of that id.
 
         Raises:
             Refused: there is none.
         """
         if file_id not in self.all:
-            raise Refused(404, None, f"No such File object: {file_id}", param=param)
+            raise Refused(404, None, f"No such File object: {file_id}")
         return self.all[file_id]
 
     def create(self, call: Call) -> Json:
         """Answer ``POST /v1/files``: a form with a purpose, and with a file of lines."""
-        kind = re.fullmatch("multipart/form-data; boundary=(.+)", call.headers["content-type"])
-        if kind is None:
-            raise Refused(400, None, "Send the file as multipart/form-data.")
+        boundary = call.headers["content-type"].removeprefix("multipart/form-data; boundary=")
         parts = dict[bytes, tuple[bytes, bytes]]()
-        for piece in (b"\r\n" + call.raw).split(f"\r\n--{kind[1]}".encode())[1:-1]:
+        for piece in (b"\r\n" + call.raw).split(f"\r\n--{boundary}".encode())[1:-1]:
             head, _, content = piece.partition(b"\r\n\r\n")
             named = dict(re.findall(rb'(\w+)="([^"]*)"', head))
             parts[named[b"name"]] = named.get(b"filename", b""), content
         filename, content = parts.get(b"file", (b"", b""))
         if not filename.endswith(b".jsonl") or parts.get(b"purpose") != (b"", b"batch"):
-            raise Refused(400, "invalid_value", "A file of lines for a batch.", param="file")
+            raise Refused(400, "invalid_value", "A file of lines for a batch.", "file")
         return self.add("batch", content).as_json()
 
     def content(self, call: Call) -> bytes:
@@ -135,7 +130,8 @@ class Batch:
     lines: list[Json] = field(default_factory=list)
     results: list[Json] = field(default_factory=list)
     """A line for the output or error file of each request that was executed, in that order."""
-    errors: list[Json] = field(default_factory=list)
+    error: str = ""
+    """The code of what makes it invalid."""
     output_file_id: str | None = None
     error_file_id: str | None = None
     step: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -145,11 +141,12 @@ class Batch:
         good = sum(_succeeded(result) for result in self.results)
         over = self.status in OVER - {"failed"}
         bad = (len(self.lines) if over else len(self.results)) - good
+        problems = [{"code": self.error, "message": "The batch failed.", "line": None}]
         return {
             "id": self.id,
             "object": "batch",
             "endpoint": COMPLETIONS,
-            "errors": {"object": "list", "data": self.errors} if self.errors else None,
+            "errors": {"object": "list", "data": problems} if self.error else None,
             "input_file_id": self.input_file_id,
             "completion_window": "24h",
             "status": self.status,
@@ -161,20 +158,16 @@ class Batch:
         }
 
     def read(self) -> None:
-        """Read the file; what makes it invalid goes to ``errors``."""
+        """Read the file, which may be invalid."""
         self.lines = [json.loads(line) for line in self.content.split(b"\n") if line.strip()]
         ids = {line["custom_id"] for line in self.lines}
         kinds = {(line["method"], line["url"], line["body"]["model"]) for line in self.lines}
         if len(ids) < len(self.lines) or [kind[:2] for kind in kinds] != [("POST", COMPLETIONS)]:
-            self.errors = [_problem("invalid_request", "Its lines do not go with one another.")]
+            self.error = "invalid_request"
 
 
 def _succeeded(result: Json) -> bool:
     return result["response"] is not None and result["response"]["status_code"] == 200
-
-
-def _problem(code: str, message: str) -> Json:
-    return {"code": code, "message": message, "param": None, "line": None}
 
 
 class Batches:
@@ -186,7 +179,6 @@ class Batches:
         sheet: makes what a line's answer goes to.
         courses: one for all batches, or one for each in the order of their creation, after which
             they complete as usual.
-        seed: decides the order of output files.
     """
 
     def __init__(
@@ -194,10 +186,9 @@ class Batches:
         files: Files,
         answer: Callable[[Call, Wire], Awaitable[None]],
         sheet: Callable[[], Wire],
-        *,
-        courses: Course | Iterable[Course] = (),
-        seed: int = 0,
+        courses: Course | Iterable[Course],
     ) -> None:
+        self.courses = repeat(courses) if isinstance(courses, Course) else iter(courses)
         self.all: dict[str, Batch] = {}
         """In the order of their creation."""
         self.lines: list[Call] = []
@@ -205,32 +196,17 @@ class Batches:
         self._files = files
         self._answer = answer
         self._sheet = sheet
-        self._every = courses if isinstance(courses, Course) else Course()
-        self._courses = iter(()) if isinstance(courses, Course) else iter(courses)
-        self._seed = seed
-
-    def take(self, course: Course, batch_id: str | None = None) -> None:
-        """Let a batch go another way from here on; without an id, all that are yet to come."""
-        if batch_id is None:
-            self._courses, self._every = iter(()), course
-        else:
-            self.all[batch_id].course = course
-            self.all[batch_id].polls = 0
-
-    # Requests
 
     def create(self, call: Call) -> Json:
         """Answer ``POST /v1/batches``."""
         metadata = call.body.get("metadata")
         for name, wanted in (("endpoint", COMPLETIONS), ("completion_window", "24h")):
             if call.body.get(name) != wanted:
-                raise Refused(400, "invalid_value", f"Use {wanted}.", param=name)
+                raise Refused(400, "invalid_value", f"Use {wanted}.", name)
         if any(len(name) > 64 or len(value) > 512 for name, value in (metadata or {}).items()):
-            raise Refused(400, "invalid_value", "Texts of 512 characters.", param="metadata")
-        file = self._files.find(str(call.body.get("input_file_id")), "input_file_id")
-        if file.purpose != "batch":
-            raise Refused(400, "invalid_value", "Its purpose is not batch.", param="input_file_id")
-        course = next(self._courses, self._every)
+            raise Refused(400, "invalid_value", "Texts of 512 characters.", "metadata")
+        file = self._files.find(str(call.body.get("input_file_id")))
+        course = next(self.courses, Course())
         batch = Batch(f"batch_{len(self.all) + 1:04}", file.id, file.content, course, metadata)
         self.all[batch.id] = batch
         return batch.as_json()
@@ -262,10 +238,8 @@ class Batches:
 
     def _find(self, batch_id: str) -> Batch:
         if batch_id not in self.all:
-            raise Refused(404, None, f"No batch found with id '{batch_id}'.", param="batch_id")
+            raise Refused(404, None, f"No batch found with id '{batch_id}'.")
         return self.all[batch_id]
-
-    # Steps
 
     async def _go_on(self, batch: Batch) -> None:
         batch.polls += 1
@@ -273,13 +247,12 @@ class Batches:
         if batch.status == "cancelling":
             self._finish(batch, "cancelled")
         elif course.end == "failed":
-            if batch.polls >= course.polls:
-                batch.status, batch.errors = "failed", [_problem(*course.error)]
+            batch.status, batch.error = "failed", course.error
         else:
             if batch.status == "validating":
                 batch.read()
-                batch.status = "failed" if batch.errors else "in_progress"
-            if not batch.errors:
+                batch.status = "failed" if batch.error else "in_progress"
+            if not batch.error:
                 await self._advance(batch, course)
 
     async def _advance(self, batch: Batch, course: Course) -> None:
@@ -307,7 +280,7 @@ class Batches:
         """Write the files, and enter the last state."""
         rest = batch.lines[len(batch.results) :]
         outcomes = [*batch.results, *(_outcome(line, None, f"batch_{status}") for line in rest)]
-        random.Random(f"{self._seed}/{batch.id}").shuffle(outcomes)  # noqa: S311 - an order
+        random.Random(batch.id).shuffle(outcomes)  # noqa: S311 - an order
         batch.output_file_id = self._write(filter(_succeeded, outcomes))
         batch.error_file_id = self._write(one for one in outcomes if not _succeeded(one))
         batch.status = status

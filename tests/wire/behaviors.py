@@ -16,9 +16,10 @@ from typing import Any
 from wire.accounts import FIXED_USAGE
 from wire.calls import Call, Json, label_for, written
 from wire.connections import Wire
-from wire.models import MODEL
 from wire.refusals import error_body
 
+MODEL = "stub-1-2026-11-01"
+"""The model that answers state, whichever was asked."""
 FINGERPRINT = "fp_stub"
 DRIFTED = "stub-2-2026-11-20"
 """The model that an answer states where the name has come to mean another model."""
@@ -36,7 +37,6 @@ def completion(
     *,
     finish: str = "stop",
     refusal: str | None = None,
-    model: str = MODEL,
     usage: Json = FIXED_USAGE,
 ) -> Json:
     """A completion object."""
@@ -44,7 +44,7 @@ def completion(
         "id": "chatcmpl-stub",
         "object": "chat.completion",
         "created": 1,
-        "model": model,
+        "model": MODEL,
         "system_fingerprint": FINGERPRINT,
         "choices": [
             {
@@ -59,10 +59,8 @@ def completion(
 
 
 def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Json:
-    """The completion object of a call, with its model and its usage."""
-    value = completion(
-        content, model=wire.models.served(call), usage=wire.accounts.usage(call, content), **facts
-    )
+    """The completion object of a call, with its usage."""
+    value = completion(content, usage=wire.accounts.usage(call, content), **facts)
     if call.mode == "tools" and content is not None:
         name = call.body["tools"][0]["function"]["name"]
         called = {"id": "c1", "type": "function", "function": {"name": name, "arguments": content}}
@@ -74,7 +72,7 @@ def says_of(
     write: Callable[[Call], str | None],
     change: Callable[[Json], object] = lambda _: None,
     *,
-    gap: float | None = None,
+    gap: float = 0,
     **facts: Any,
 ) -> Behavior:
     """The model writes what is made of the call, and ``change`` is done to its completion.

@@ -141,14 +141,11 @@ def read_line(line: str) -> Json:
 def questions_for(call: Call) -> Json:
     """Questions that the response's first sentence would reply to, spelled much like it."""
     said = call.data["RESPONSE"][0]["text"]
+    ways = ("What is to be said of this:", "Is it so that", "Why")
     return {
         "noncommittal_explanation": "it says something",
         "noncommittal": False,
-        "questions": [
-            f"What is to be said of this: {said}",
-            f"Is it so that {said}",
-            f"Why {said}",
-        ],
+        "questions": [f"{way} {said}" for way in ways],
     }
 
 
@@ -184,10 +181,6 @@ def label_for(call: Call) -> Json:
     }
     if "response_claims" in call.asked_for:
         label |= _claims(call, first)
-    if "reference_claims" in call.asked_for:
-        label |= _reference_claims(call, first)
-        for claim in label["response_claims"]:
-            claim["reference_verdict"] = "entailment"
     asked = [name for name in call.asked_for if name in label]
     return {name: label[name] for name in asked or label}
 
@@ -221,32 +214,32 @@ _DECIDED = {"supporting_sentence_keys", "contradicting_sentence_keys", "fully_su
 
 
 def _claims(call: Call, first: list[str]) -> Json:
+    """A claim of each response sentence, and of each sentence of the reference answer."""
+    is_compared = "reference_claims" in call.asked_for
+    response_claims = [
+        {
+            "response_sentence_key": key,
+            "claim": f"What {key} says.",
+            "supporting_sentence_keys": [*first],
+            "contradicting_sentence_keys": [],
+            "verdict": "entailment" if first else "neutral",
+            "relevant_to_question": True,
+            **({"reference_verdict": "entailment"} if is_compared else {}),
+        }
+        for key in call.keys("RESPONSE")
+    ]
+    reference_claims = [
+        {
+            "reference_sentence_key": key,
+            "claim": f"What {key} says.",
+            "supporting_sentence_keys": [*first],
+            "response_verdict": "entailment",
+        }
+        for key in call.keys("REFERENCE")
+    ]
     return {
-        "response_claims": [
-            {
-                "response_sentence_key": key,
-                "claim": f"What {key} says.",
-                "supporting_sentence_keys": [*first],
-                "contradicting_sentence_keys": [],
-                "verdict": "entailment" if first else "neutral",
-                "relevant_to_question": True,
-            }
-            for key in call.keys("RESPONSE")
-        ],
+        "response_claims": response_claims,
         "response_sentences_without_claims": [],
-    }
-
-
-def _reference_claims(call: Call, first: list[str]) -> Json:
-    return {
-        "reference_claims": [
-            {
-                "reference_sentence_key": key,
-                "claim": f"What {key} says.",
-                "supporting_sentence_keys": [*first],
-                "response_verdict": "entailment",
-            }
-            for key in call.keys("REFERENCE")
-        ],
+        "reference_claims": reference_claims,
         "reference_sentences_without_claims": [],
     }

@@ -7,12 +7,12 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from http.client import responses
 from urllib.parse import parse_qsl
 
-from wire.accounts import Accounts, Book
+from wire.accounts import Accounts
 from wire.calls import Call, Json
-from wire.models import Models
 
 Answerer = Callable[[Call, "Wire"], Awaitable[None]]
 
@@ -25,12 +25,11 @@ class Wire:
 
     Args:
         accounts: what the provider charges.
-        models: what the provider has.
-        book: where answers that go here are charged, if they are.
+        is_charged: whether answers that go here are charged.
     """
 
-    def __init__(self, accounts: Accounts, models: Models, book: Book | None) -> None:
-        self.accounts, self.models, self.book = accounts, models, book
+    def __init__(self, accounts: Accounts, *, is_charged: bool = True) -> None:
+        self.accounts, self._is_charged = accounts, is_charged
         self.open = True
         """Whether another request may come."""
         self.extra_headers: Mapping[str, str] = {}
@@ -40,16 +39,11 @@ class Wire:
         self.body = b""
 
     async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, gap: float = 0
     ) -> None:
-        """Send a complete response."""
-        del headers
+        """Send a complete response; with a gap, its body a byte at a time, with pauses."""
+        del headers, gap
         self.status, self.body = status, body
-
-    async def trickle(self, status: int, body: bytes, gap: float) -> None:
-        """Send a complete response, its body a byte at a time with a pause after each."""
-        del gap
-        await self.respond(status, body)
 
     async def half(self, status: int, body: bytes) -> None:
         """Promise a body, send half of it, close."""
@@ -72,124 +66,78 @@ class Wire:
         """Send a complete JSON response."""
         await self.respond(status, json.dumps(value).encode(), headers)
 
-    async def complete(self, call: Call, value: Json, gap: float | None = None) -> None:
+    async def complete(self, call: Call, value: Json, gap: float = 0) -> None:
         """Send a completion, a byte at a time if a gap is given, and charge for it."""
-        body = json.dumps(value).encode()
-        with self.accounts.charging(call, value, self.book):
-            if gap is None:
-                await self.respond(200, body)
-            else:
-                await self.trickle(200, body, gap)
+        with self.accounts.charging(call, value) if self._is_charged else nullcontext():
+            await self.respond(200, json.dumps(value).encode(), gap=gap)
 
 
-class Connection(Wire, asyncio.Protocol):
+class Connection(Wire, asyncio.StreamReaderProtocol):
     """One HTTP connection, seen from the server; it knows at once when the peer leaves."""
 
-    transport: asyncio.Transport
-
-    def __init__(
-        self, accounts: Accounts, models: Models, answer: Answerer, number: Callable[[], int]
-    ) -> None:
-        super().__init__(accounts, models, "online")
+    def __init__(self, accounts: Accounts, answer: Answerer, number: Callable[[], int]) -> None:
+        Wire.__init__(self, accounts)
+        asyncio.StreamReaderProtocol.__init__(self, asyncio.StreamReader(), self._begin)
         self._answer = answer
         self._number = number
-        self._received = bytearray()
-        self._head: tuple[str, str, dict[str, str]] | None = None
-        self._answering: asyncio.Task[None] | None = None
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the connection is gone."""
-        self._room = asyncio.Event()
-        self._room.set()
 
-    # What asyncio says
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve; a buffer without depth makes "sent" mean handed over to the system."""
+        self._writer = writer
+        self.transport = writer.transport
+        self.transport.set_write_buffer_limits(high=0)
+        self._serving = asyncio.get_running_loop().create_task(self._serve(reader))
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember it; a buffer without depth makes "sent" mean handed over to the system."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=0)
+    async def _serve(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while self.open and (call := await self._read(reader)):
+                await self._answer(call, self)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the peer has gone
+        finally:
+            self.close()
+
+    async def _read(self, reader: asyncio.StreamReader) -> Call | None:
+        """The next request; ``None`` if it is not HTTP as we read it."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        try:
+            method, target, headers = _parse_head(head[:-4])
+        except ValueError:
+            return None
+        raw = await reader.readexactly(int(headers.get("content-length", "0")))
+        path, _, query = target.partition("?")
+        return Call(self._number(), method, path, headers, raw, dict(parse_qsl(query)))
+
+    def eof_received(self) -> bool:
+        """Take the end of what a peer sends for its leave."""
+        super().eof_received()
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what was being answered: nobody waits for it."""
-        del exc
+        super().connection_lost(exc)
         self.open = False
         if not self.lost.done():
             self.lost.set_result(None)
-        if self._answering is not None:
-            self._answering.cancel()
-
-    def pause_writing(self) -> None:
-        """The system takes no more for now."""
-        self._room.clear()
-
-    def resume_writing(self) -> None:
-        """Everything was handed over."""
-        self._room.set()
-
-    def data_received(self, data: bytes) -> None:
-        """Answer as soon as a request is whole."""
-        self._received += data
-        if self._answering is None:
-            self._next()
-
-    def _next(self) -> None:
-        try:
-            call = self._read()
-        except ValueError:  # not HTTP as we read it
-            self.close()
-            return
-        if call is not None:
-            self._answering = asyncio.get_running_loop().create_task(self._serve(call))
-
-    async def _serve(self, call: Call) -> None:
-        try:
-            await self._answer(call, self)
-        except ConnectionError:
-            pass  # the peer has gone
-        except Exception:
-            self.close()
-            raise
-        finally:
-            self._answering = None
-        if self.open:
-            self._next()
-
-    def _read(self) -> Call | None:
-        if self._head is None:
-            end = self._received.find(b"\r\n\r\n")
-            if end < 0:
-                return None
-            self._head = _parse_head(bytes(self._received[:end]))
-            del self._received[: end + 4]
-        method, target, headers = self._head
-        length = int(headers.get("content-length", "0"))
-        if len(self._received) < length:
-            return None
-        raw = bytes(self._received[:length])
-        del self._received[:length]
-        self._head = None
-        path, _, query = target.partition("?")
-        return Call(self._number(), method, path, headers, raw, dict(parse_qsl(query)))
+        self._serving.cancel()
 
     # What behaviors do
 
     async def send(self, data: bytes) -> None:
         """Hand bytes over to the system as they are."""
         self.transport.write(data)
-        await self._room.wait()
+        await self._writer.drain()
         if self.transport.is_closing():
             raise ConnectionResetError
 
     async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, gap: float = 0
     ) -> None:
-        """Send a complete response."""
-        await self.send(self.head(status, len(body), headers) + body)
-
-    async def trickle(self, status: int, body: bytes, gap: float) -> None:
-        """Send a complete response, its body a byte at a time with a pause after each."""
-        await self.send(self.head(status, len(body)))
-        for byte in body:
+        """Send a complete response; with a gap, its body a byte at a time, with pauses."""
+        await self.send(self.head(status, len(body), headers) + (b"" if gap else body))
+        for byte in body if gap else b"":
             await self.send(bytes([byte]))
             await asyncio.sleep(gap)
 
@@ -234,11 +182,9 @@ class Connection(Wire, asyncio.Protocol):
 
     async def end(self) -> None:
         """Drop the connection from the server's side, and wait until it is gone."""
-        answering = self._answering
         self.transport.abort()
         await self.gone()
-        if answering is not None:
-            await asyncio.gather(answering, return_exceptions=True)
+        await asyncio.gather(self._serving, return_exceptions=True)
 
 
 def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:

@@ -63,7 +63,6 @@ class Decider:
         questions: questions in a request at most; more are rejected with status 400.
         options: options of a choice at most, in the same way.
         spoil: changes each answer before it is sent; may return bytes, or a status and a body.
-        digits: digits after the point that it shows.
         port: 0 for any free one.
     """
 
@@ -74,11 +73,10 @@ class Decider:
         questions: int = 400,
         options: int = 255,
         spoil: Callable[[Json, int], Any] = lambda body, _: body,
-        digits: int | None = None,
         port: int = 0,
     ) -> None:
         self.answer, self.questions, self.options = answer, questions, options
-        self.spoil, self.digits = spoil, digits
+        self.spoil = spoil
         self.requests: list[Json] = []
         """Bodies of the requests that it answered, and their path in ``path``."""
         self.rejected = 0
@@ -122,20 +120,13 @@ class Decider:
         if max(len(asked.options) for asked, _ in read) > self.options:
             self._over("choices", self.options, is_listed)
         answers = [self._one(asked, name, is_listed) for asked, name in read]
-        words = len(json.dumps(body).split())
-        details = {
-            "total_tokens": words,
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 0},
-        }
-        usage = {"input_tokens": words, "output_tokens": 0, **(details if is_listed else {})}
+        usage = {"input_tokens": len(json.dumps(body).split()), "output_tokens": 0}
         named = dict(zip([name for _, name in read], answers, strict=True))
         return {"model": body["model"], "answers": answers if is_listed else named, "usage": usage}
 
     def _over(self, what: str, most: int, is_listed: bool) -> None:
         if is_listed:
-            words = f"Invalid '{what}': expected at most {most} items."
-            raise Rejected(400, {"error": {"message": words, "type": "invalid_request_error"}})
+            raise Rejected(400, {"error": {"message": f"Invalid '{what}': at most {most} items."}})
         place = ["body", "questions"] + (["by a", "criteria"] if what == "choices" else [])
         words = f"Dictionary should have at most {most} items after validation"
         raise Rejected(422, {"detail": [{"loc": place, "msg": words, "type": "too_long"}]})
@@ -143,19 +134,15 @@ class Decider:
     def _one(self, asked: Asked, name: str, is_listed: bool) -> Json:
         found = self.answer(asked)
         if not asked.options:
-            field = "probability" if is_listed else "noul"
-            own: Json = {"type": "predicate", "name": name} if is_listed else {"type": "noul"}
-            return {**own, field: self._shown(found)}
-        likely = {option: self._shown(found.get(option, 0)) for option in asked.options}
+            listed = {"type": "predicate", "name": name, "probability": found}
+            return listed if is_listed else {"type": "noul", "noul": found}
+        likely = {option: found.get(option, 0) for option in asked.options}
         best = max(likely, key=lambda option: likely[option])
         if not is_listed:
             return {"type": "choice", "choice": best, "probabilities": likely, "confidence": 0.5}
-        listed = [{"value": option, "probability": p} for option, p in likely.items()]
+        each = [{"value": option, "probability": p} for option, p in likely.items()]
         own = {"type": "choice", "name": name, "choice": best, "confidence": 0.5}
-        return {**own, "probabilities": listed}
-
-    def _shown(self, value: float) -> float:
-        return value if self.digits is None else round(value, self.digits)
+        return {**own, "probabilities": each}
 
 
 def require(holds: bool) -> None:
@@ -210,13 +197,9 @@ def overlap(asked: Asked) -> Any:
         return {option: count / sum(shared.values()) for option, count in shared.items()}
     if asked.kind == "supported":
         return len(own & set().union(*documents.values())) / max(1, len(own))
-    others = [found for key, found in words.items() if key.isalpha()]
-    question = _QUESTION.search(asked.text)
-    other = (
-        set().union(*others)
-        if asked.kind == "utilized"
-        else _words(question[1] if question else "")
-    )
+    other = _words("".join(_QUESTION.findall(asked.text)))
+    if asked.kind == "utilized":
+        other = set().union(*(found for key, found in words.items() if key.isalpha()))
     return min(1.0, 2 * len(own & other) / max(1, len(own)))
 
 
@@ -225,11 +208,7 @@ def _words(text: str) -> set[str]:
 
 
 def oracle(labels: Mapping[str, LabelRecord]) -> Answer:
-    """Answer from labels with probability 1 or 0.
-
-    Args:
-        labels: by the text of a record, as a request has it.
-    """
+    """Answer with probability 1 or 0 from labels by the text of a record in a request."""
     return lambda asked: truth(labels[asked.text], asked)
 
 
@@ -260,6 +239,5 @@ def shares(record: LabelRecord, keys: Sequence[str], options: Sequence[str]) -> 
             found[option] = float(sum(place[key] in span for key in keys))
     total = sum(found.values())
     if not total:
-        is_none = "none" in options
-        return {"none": 1.0} if is_none else dict.fromkeys(options, 1 / len(options))
+        return {"none": 1.0} if "none" in options else dict.fromkeys(options, 1 / len(options))
     return {option: value / total for option, value in found.items()}

@@ -6,11 +6,9 @@ import base64
 import math
 import random
 import struct
-from typing import Any
 
 from wire.accounts import tokens_of
 from wire.calls import Call, Json
-from wire.models import Models
 from wire.refusals import Refused
 
 DIMENSIONS = 1536
@@ -24,54 +22,26 @@ def vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
     return [part / length for part in parts]
 
 
-class Embeddings:
-    """The embeddings of a provider."""
+def embeddings(call: Call) -> Json:
+    """Answer ``POST /v1/embeddings``.
 
-    def __init__(self, models: Models) -> None:
-        self._models = models
-
-    def create(self, call: Call) -> Json:
-        """Answer ``POST /v1/embeddings``.
-
-        Raises:
-            Refused: it lacks a model or texts, or its parameters are out of range.
-        """
-        model = str(call.body.get("model") or "")
-        if not model:
-            raise Refused(400, "missing_required_parameter", "Name a model.", param="model")
-        self._models.card(model)
-        texts = _texts(call.body.get("input"))
-        dimensions = call.body.get("dimensions", DIMENSIONS)
-        if not isinstance(dimensions, int) or not 1 <= dimensions <= 2 * DIMENSIONS:
-            raise Refused(400, "invalid_value", "Use 1 to 3072 dimensions.", param="dimensions")
-        encode = _ENCODINGS.get(call.body.get("encoding_format", "float"))
-        if encode is None:
-            raise Refused(400, "invalid_value", "Use float or base64.", param="encoding_format")
-        tokens = tokens_of(*texts)
-        return {
-            "object": "list",
-            "model": model,
-            "data": [
-                {
-                    "object": "embedding",
-                    "index": index,
-                    "embedding": encode(vector(text, dimensions)),
-                }
-                for index, text in enumerate(texts)
-            ],
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-        }
+    Raises:
+        Refused: it lacks a model or texts, or has an empty text.
+    """
+    model, texts = call.body.get("model"), call.body.get("input")
+    texts = [texts] if isinstance(texts, str) else texts
+    if not (model and texts and all(isinstance(text, str) and text for text in texts)):
+        raise Refused(400, "invalid_value", "Name a model, and send a list of texts.")
+    parts = [vector(text, call.body.get("dimensions", DIMENSIONS)) for text in texts]
+    is_packed = call.body.get("encoding_format") == "base64"
+    data = [
+        {"object": "embedding", "index": index, "embedding": _base64(one) if is_packed else one}
+        for index, one in enumerate(parts)
+    ]
+    tokens = tokens_of(*texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "model": model, "data": data, "usage": usage}
 
 
 def _base64(parts: list[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(parts)}f", *parts)).decode()
-
-
-_ENCODINGS: dict[Any, Any] = {"float": list, "base64": _base64}
-
-
-def _texts(value: object) -> list[str]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
-        raise Refused(400, "invalid_value", "Send a text, or a list of texts.", param="input")
-    return texts

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,12 +36,6 @@ def require(holds: object, why: str) -> None:
         raise Strange(why)
 
 
-def _require_known(given: Collection[str], known: str, why: str) -> None:
-    """Refuse a request with other fields."""
-    for name in sorted({*given} - {*known.split()}):
-        raise Strange(why.format(name))
-
-
 @dataclass(frozen=True)
 class Form:
     """The form of a provider's requests and answers."""
@@ -50,6 +44,8 @@ class Form:
     refused_key: tuple[int, str]  # status and words for a key that is wrong or has expired
     no_tools: str  # words of a model that cannot call any
     path: str  # of a request for an answer; its group is the model, where the body names none
+    known: Mapping[str, str]  # fields of the body, and of an object within it, by its name
+    unknown: str  # words for another field
     finishes: Mapping[str, str]  # reasons of the end, by those of a chat completion
     said: Callable[[str], Json]  # makes a block of text
     call: Json  # a block that calls the tool
@@ -59,13 +55,20 @@ class Form:
     error: Callable[[int, str], Json]  # an error's body
     limits: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}  # headers, if any
 
+    def require_known(self, body: Json) -> None:
+        """Refuse a request with other fields."""
+        for part, known in self.known.items():
+            for name in sorted({*(body.get(part, {}) if part else body)} - {*known.split()}):
+                raise Strange(self.unknown.format(name))
+
     def answer(self, completion: Json) -> str:
         """A chat completion as the JSON text of the provider's answer."""
         message, finish = _read(completion)
-        arguments = _arguments(message)
         blocks: list[Json] | None = None
+        arguments = ""
         if message is not None:
             text = _text(message)
+            arguments = text if message.get("tool_calls") and _is_object(text) else ""
             blocks = [self.call] if arguments else [self.said(text)] if text else []
             finish = "tool_use" if arguments and finish == "stop" else finish
             finish = "content_filter" if message.get("refusal") else finish
@@ -87,13 +90,12 @@ def _read(completion: Json) -> tuple[Json | None, str]:
     return (message if isinstance(message, dict) else None), str(finish)
 
 
-def _arguments(message: Json | None) -> str:
-    """The arguments of a tool call; "" unless they are an object: no provider sends others."""
+def _is_object(text: str) -> bool:
+    """Whether a text can be the arguments of a tool call: no provider sends others."""
     try:
-        arguments: str = (message or {})["tool_calls"][0]["function"]["arguments"]
-        return arguments if isinstance(json.loads(arguments), dict) else ""
-    except (LookupError, ValueError):
-        return ""
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _text(message: Json) -> str:
@@ -130,9 +132,6 @@ _ANTHROPIC_TYPES = {
 def _anthropic_chat(call: Call, _: str) -> Json:
     body = call.body
     require("anthropic-version" in call.headers, "anthropic-version: header is required")
-    fields = "model max_tokens system messages tools tool_choice temperature top_p top_k metadata"
-    known = f"{fields} stop_sequences thinking"
-    _require_known(body, known, "{}: Extra inputs are not permitted")
     require(isinstance(body.get("max_tokens"), int), "max_tokens: Field required")
     turns = [(message["role"], message["content"]) for message in body["messages"]]
     for role, text in turns:
@@ -162,6 +161,8 @@ _ANTHROPIC = Form(
     refused_key=(401, "invalid x-api-key"),
     no_tools="This model does not support tool use.",
     path="/v1/messages()",
+    known={"": "model max_tokens system messages tools tool_choice temperature top_p"},
+    unknown="{}: Extra inputs are not permitted",
     finishes={"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"},
     said=lambda text: {"type": "text", "text": text},
     call={"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"},
@@ -177,15 +178,14 @@ _ANTHROPIC = Form(
     usage=lambda prompt, cached, answer: {
         "usage": {
             "input_tokens": prompt - cached,
+            "output_tokens": answer,
             "cache_read_input_tokens": cached,
             "cache_creation_input_tokens": 0,
-            "output_tokens": answer,
         }
     },
     error=lambda status, message: {
         "type": "error",
         "error": {"type": _ANTHROPIC_TYPES.get(status, "api_error"), "message": message},
-        "request_id": "r",
     },
     limits=_anthropic_limits,
 )
@@ -200,17 +200,8 @@ _GEMINI_STATUS = {
 
 
 def _gemini_chat(call: Call, model: str) -> Json:
-    body = call.body
-    why = 'Invalid JSON payload received. Unknown name "{}": Cannot find field.'
-    fields = "contents systemInstruction generationConfig tools toolConfig"
-    _require_known(body, f"{fields} safetySettings cachedContent", why)
-    config = body.get("generationConfig", {})
-    _require_known(config, "temperature topP topK seed maxOutputTokens", why)
-    turns = []
-    for content in body["contents"]:
-        require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
-        role = "assistant" if content["role"] == "model" else "user"
-        turns.append((role, _joined(content["parts"])))
+    body, roles = call.body, {"user": "user", "model": "assistant"}
+    turns = [(roles[each["role"]], _joined(each["parts"])) for each in body["contents"]]
     tools = [one for tool in body.get("tools", []) for one in tool["functionDeclarations"]]
     for tool in tools:
         require("parameters" not in tool, 'Unknown name "additionalProperties"')
@@ -222,10 +213,8 @@ def _gemini_chat(call: Call, model: str) -> Json:
 
 def _gemini_answer(model: object, blocks: list[Json] | None, finish: str) -> Json:
     """A response with a candidate, if there is a message."""
-    content = {"role": "model", "parts": blocks}
-    candidates = [{"content": content, "finishReason": finish}]
-    named = {"modelVersion": model, "responseId": "r"}
-    return named if blocks is None else {**named, "candidates": candidates}
+    candidate = {"content": {"role": "model", "parts": blocks}, "finishReason": finish}
+    return {"modelVersion": model} | ({} if blocks is None else {"candidates": [candidate]})
 
 
 _GEMINI = Form(
@@ -233,6 +222,11 @@ _GEMINI = Form(
     refused_key=(400, "API key expired. Please renew the API key."),
     no_tools="Function calling is not enabled for this model",
     path=r"/v1beta/models/([^/:]+):generateContent",
+    known={
+        "": "contents systemInstruction generationConfig tools toolConfig",
+        "generationConfig": "temperature topP topK seed maxOutputTokens",
+    },
+    unknown='Invalid JSON payload received. Unknown name "{}": Cannot find field.',
     finishes={
         "stop": "STOP", "tool_use": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
     },
@@ -247,14 +241,9 @@ _GEMINI = Form(
             "cachedContentTokenCount": cached,
         }
     },
-    error=lambda status, message: {
-        "error": {
-            "code": status,
-            "message": message,
-            "status": _GEMINI_STATUS.get(status, "INTERNAL"),
-            "details": [],
-        }
-    },
+    error=lambda status, message: {"error": {
+        "code": status, "message": message, "status": _GEMINI_STATUS.get(status, "INTERNAL"),
+    }},
 )  # fmt: skip
 
 
@@ -262,15 +251,8 @@ _GEMINI = Form(
 
 
 def _bedrock_chat(call: Call, model: str) -> Json:
-    body, why = call.body, "The model returned the following errors: {}: not permitted"
-    fields = "system messages inferenceConfig toolConfig guardrailConfig serviceTier"
-    more = "additionalModelRequestFields performanceConfig requestMetadata"
-    _require_known(body, f"{fields} {more}", why)
-    config = body.get("inferenceConfig", {})
-    _require_known(config, "maxTokens temperature topP stopSequences", why)
-    turns = [(message["role"], _joined(message["content"])) for message in body["messages"]]
-    for role, _ in turns:
-        require(role in {"user", "assistant"}, "Member must satisfy enum value set")
+    body, roles = call.body, {"user": "user", "assistant": "assistant"}
+    turns = [(roles[each["role"]], _joined(each["content"])) for each in body["messages"]]
     given = body.get("toolConfig", {})
     tools = [tool["toolSpec"] for tool in given.get("tools", [])]
     for tool in tools:
@@ -286,6 +268,11 @@ _BEDROCK = Form(
     no_tools="This model doesn't support the toolConfig.toolChoice.tool field. "
     "Remove toolConfig.toolChoice.tool and try again.",
     path=r"/model/([^/]+)/converse",
+    known={
+        "": "system messages inferenceConfig toolConfig",
+        "inferenceConfig": "maxTokens temperature topP stopSequences",
+    },
+    unknown="The model returned the following errors: {}: not permitted",
     finishes={"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"},
     said=lambda text: {"text": text},
     call={"toolUse": {"toolUseId": "t1", "name": "n", "input": "<arguments>"}},
@@ -298,10 +285,9 @@ _BEDROCK = Form(
     usage=lambda prompt, cached, answer: {
         "usage": {
             "inputTokens": prompt - cached,
+            "outputTokens": answer,
             "cacheReadInputTokens": cached,
             "cacheWriteInputTokens": 0,
-            "outputTokens": answer,
-            "totalTokens": prompt + answer,
         }
     },
     error=lambda status, message: {"Message" if status == 403 else "message": message},
@@ -313,35 +299,27 @@ class Translated(Wire):
 
     def __init__(self, inner: Wire, form: Form) -> None:
         self._inner, self._form = inner, form
-        super().__init__(inner.accounts, inner.models, inner.book)
-        vars(self).update(
-            {name: getattr(inner, name) for name in ("pause", "gone", "close", "reset")}
-        )
+        super().__init__(inner.accounts)
+        for name in ("pause", "gone", "close", "reset"):
+            setattr(self, name, getattr(inner, name))
 
     def _body(self, status: int, body: bytes) -> bytes:
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return body
-        if not isinstance(value, dict):
-            return body
-        if status == 200 and "choices" in value:
+        if isinstance(value, dict) and status == 200 and "choices" in value:
             return self._form.answer(value).encode()
-        stated = value.get("error")
-        if isinstance(stated, dict):
+        if isinstance(value, dict) and isinstance(stated := value.get("error"), dict):
             return json.dumps(self._form.error(status, str(stated["message"]))).encode()
         return body
 
     async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, gap: float = 0
     ) -> None:
         """Send a complete response."""
         self._inner.extra_headers = self._form.limits(self.extra_headers)
-        await self._inner.respond(status, self._body(status, body), headers)
-
-    async def trickle(self, status: int, body: bytes, gap: float) -> None:
-        """Send a complete response, its body a byte at a time."""
-        await self._inner.trickle(status, self._body(status, body), gap)
+        await self._inner.respond(status, self._body(status, body), headers, gap)
 
     async def half(self, status: int, body: bytes) -> None:
         """Promise a body, send half of it, close."""
@@ -396,6 +374,7 @@ class NativeProvider(Provider):
         if asked := re.fullmatch(self._form.path, call.path):
             self.native.append(call)
             try:
+                self._form.require_known(call.body)
                 chat = self._form.chat(call, unquote(asked[1]))
                 require("tools" not in chat or self._has_tools, self._form.no_tools)
             except Strange as strange:

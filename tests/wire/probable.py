@@ -29,7 +29,7 @@ def scored(
     content = head + "".join(chosen) + tail
 
     async def behave(call: Call, wire: Wire) -> None:
-        value = completion(content, model=wire.models.served(call))
+        value = completion(content)
         if call.body.get("logprobs"):
             most = int(call.body.get("top_logprobs", 0))
             listed = [*_sure(head), *(_told(place, most) for place in places), *_sure(tail)]

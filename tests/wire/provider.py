@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
-from wire.accounts import Accounts, Book, Tokens
+from wire.accounts import Accounts, Tokens
 from wire.batch_endpoint import Batches, Course, Files, completes, expires, fails, never
 from wire.behaviors import (
     BEHAVIOURS,
-    FINGERPRINT,
     Behavior,
     answers,
     body,
@@ -38,18 +37,16 @@ from wire.behaviors import (
 )
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
 from wire.connections import Connection, Wire
-from wire.embeddings_endpoint import Embeddings
+from wire.embeddings_endpoint import embeddings
 from wire.faults import FAULTS, faulty
-from wire.models import MODEL, ModelCard, Models
 from wire.rates import Gate, Rates
 from wire.refusals import Refused
 from wire.strict_schema import format_problems
 
 __all__ = [
-    "BEHAVIOURS", "COMPLETIONS", "EMBEDDINGS", "FAULTS", "FINGERPRINT", "MODEL", "Behavior", "Call",
-    "Json", "ModelCard", "Provider", "Rates", "Script", "Wire", "answers", "body", "changes",
-    "completes", "completion", "done_but", "error", "expires", "fails", "faulty", "format_problems",
-    "label_for", "late", "never", "page", "says",
+    "BEHAVIOURS", "COMPLETIONS", "EMBEDDINGS", "FAULTS", "Behavior", "Call", "Json", "Provider",
+    "Rates", "Script", "Wire", "answers", "body", "changes", "completes", "completion", "done_but",
+    "error", "expires", "fails", "faulty", "label_for", "late", "never", "page", "says",
 ]  # fmt: skip
 
 
@@ -80,13 +77,11 @@ class Provider:
         port: 0 for any free one.
         at: such scripts for other routes, by name: ``{"POST /v1/files": ["500"]}``,
             ``{"POST /v1/batches": [done_but("500")]}``.
-        models: which exist; ``None`` for any name.
         batches: how batches go on: one course for all, or one for each, see :class:`Course`.
         rates: how much it takes in a time.
         modes: how a schema may be sent: strict, schema, tools, json or prompt.
         latency: seconds before each completion or embedding, or a function of the call.
         count_tokens: state the usage that the text has, instead of the same for every answer.
-        seed: decides the order of lines in output files.
         record: whether :attr:`calls` and :attr:`requests` are kept; they are counted all the same.
         more: routes of other APIs.
     """
@@ -97,13 +92,11 @@ class Provider:
         *,
         port: int = 0,
         at: Mapping[str, Script] | None = None,
-        models: Iterable[ModelCard] | None = None,
         batches: Course | Iterable[Course] = (),
         rates: Rates = _NO_RATES,
         modes: Collection[str] = ("strict",),
         latency: float | Callable[[Call], float] = 0.0,
         count_tokens: bool = False,
-        seed: int = 0,
         record: bool = True,
         more: Mapping[str, Behavior] = MappingProxyType({}),
     ) -> None:
@@ -121,14 +114,10 @@ class Provider:
         self._record, self._modes = record, modes
         self._latency = latency if callable(latency) else lambda _: latency
         self._accounts = Accounts(count_tokens=count_tokens)
-        self._models = Models(models)
         self._gate = Gate(rates)
         self.files = Files()
         """Uploaded files and those of batches."""
-        self.batches = Batches(
-            self.files, self._answer_line, self._sheet, courses=batches, seed=seed
-        )
-        """Batches; ``batches.take(course)`` and ``batches.take(course, id)`` change their way."""
+        self.batches = Batches(self.files, self._answer_line, self._sheet, batches)
         self._scripts = {f"POST {COMPLETIONS}": _picker(script)}
         self._scripts.update({route: _picker(steps) for route, steps in (at or {}).items()})
         self._routes = {**self._all_routes(), **more}
@@ -151,13 +140,8 @@ class Provider:
 
     @property
     def tokens(self) -> Tokens:
-        """Tokens of prompts and answers that were charged online."""
-        return self._accounts.tokens["online"]
-
-    @property
-    def cached_tokens(self) -> int:
-        """Tokens among them that were read from the prompt cache."""
-        return self.tokens.cached
+        """Tokens of prompts and answers that were charged."""
+        return self._accounts.tokens
 
     @property
     def paid(self) -> Counter[str]:
@@ -178,17 +162,10 @@ class Provider:
         return {
             "calls": self.routes[f"POST {COMPLETIONS}"],
             "routes": dict(self.routes),
-            "batch_lines": len(self.batch_lines),
             "in_flight": self.in_flight,
-            "most_in_flight": self.most_in_flight,
             "limited": self.limited,
-            "paid": {
-                "records": len(paid),
-                "answers": paid.total(),
-                "duplicates": paid.total() - len(paid),
-            },
+            "paid": {"records": len(paid), "duplicates": paid.total() - len(paid)},
             "tokens": {"prompt": self.tokens.prompt, "completion": self.tokens.completion},
-            "cached_tokens": self.cached_tokens,
         }
 
     # Running
@@ -217,7 +194,7 @@ class Provider:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _connect(self) -> Connection:
-        connection = Connection(self._accounts, self._models, self._answer, self._number)
+        connection = Connection(self._accounts, self._answer, self._number)
         self._connections.add(connection)
         connection.lost.add_done_callback(lambda _: self._connections.discard(connection))
         return connection
@@ -284,37 +261,36 @@ class Provider:
                 return
         step = self._scripts[call.route](call) if call.route in self._scripts else None
         if isinstance(step, DoneBut):
-            await answer(call, self._sheet(None))
+            await answer(call, self._sheet(is_charged=False))
             await step.told(call, wire)
         else:
             await (answer if step is None else named(step))(call, wire)
 
     def _check_completion(self, call: Call) -> None:
         if not call.body.get("model") or not call.messages:
-            raise Refused(400, "missing_required_parameter", "stub error", param="messages")
-        self._models.card(str(call.body["model"]))
+            raise Refused(400, "missing_required_parameter", "stub error", "messages")
         if call.mode != "strict" and call.mode in self._modes:
             return
         if "strict" not in self._modes:
             param = "tools" if call.mode == "tools" else "response_format"
-            raise Refused(400, None, f"'{param}' is not supported", param=param)
+            raise Refused(400, None, f"'{param}' is not supported", param)
         if problems := format_problems(call.body.get("response_format", {})):
             message = "; ".join(problems)
-            raise Refused(400, "invalid_json_schema", message, param="response_format")
+            raise Refused(400, "invalid_json_schema", message, "response_format")
 
     async def _answer_line(self, call: Call, sheet: Wire) -> None:
         """Answer a line of a batch, as a completion is answered online."""
         await self._scripted(BEHAVIOURS["ok"], call, sheet)
 
-    def _sheet(self, book: Book | None = "batch") -> Wire:
-        return Wire(self._accounts, self._models, book)
+    def _sheet(self, *, is_charged: bool = True) -> Wire:
+        return Wire(self._accounts, is_charged=is_charged)
 
     def _all_routes(self) -> dict[str, Behavior]:
-        files, batches, models = self.files, self.batches, self._models
+        files, batches = self.files, self.batches
         return {
             f"POST {COMPLETIONS}": BEHAVIOURS["ok"],
-            f"POST {EMBEDDINGS}": _handled(Embeddings(models).create),
-            "GET /v1/models/{id}": _handled(models.retrieve),
+            f"POST {EMBEDDINGS}": _handled(embeddings),
+            "GET /v1/models/{id}": _handled(lambda call: {"id": call.item, "object": "model"}),
             "POST /v1/files": _handled(files.create),
             "GET /v1/files/{id}/content": _handled(files.content),
             "POST /v1/batches": _handled(batches.create),

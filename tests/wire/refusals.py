@@ -6,28 +6,12 @@ from wire.calls import Json
 
 
 class Refused(Exception):
-    """A request that an endpoint does not carry out.
+    """A request that an endpoint does not carry out: status, code, message, parameter at fault."""
 
-    Args:
-        status: the HTTP status.
-        code: what programs read.
-        message: what people read.
-        param: the parameter that is to blame.
-        kind: the error's ``type``.
-    """
-
-    def __init__(
-        self,
-        status: int,
-        code: str | None,
-        message: str,
-        *,
-        param: str | None = None,
-        kind: str = "invalid_request_error",
-    ) -> None:
+    def __init__(self, status: int, code: str | None, message: str, param: str = "") -> None:
         super().__init__(message)
         self.status = status
-        self.body = error_body(code, message, param=param, kind=kind)
+        self.body = error_body(code, message, param=param or None)
 
 
 def error_body(

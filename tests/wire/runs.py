@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,6 @@ from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.submission import Submission
 from labeler.store import MemoryStore
 from support.watching import Watch
-from wire.clients import comes_true
 from wire.provider import Provider
 
 KEY = "sk-SENTINEL-0123456789"
@@ -88,6 +88,14 @@ def in_a_batch(
     )
     labeler.collect_batches(service, store, wait=True)
     return done
+
+
+def comes_true(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether something that another thread or process does happens before long."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
 
 
 def reasons(outcomes: Iterable[Outcome]) -> list[str]:

@@ -140,6 +140,7 @@ _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
         "new-api": nested(401, "该令牌额度已用尽"),
     }),
     ("stop quota", table.NO_CREDIT, {
+        "MiniMax": minimax(1008, "text"),
         "LiteLLM": nested(400, "Exceeded", "budget_exceeded"),
         "new-api": nested(403, "Exceeded", "insufficient_user_quota"),
         "Volcengine": nested(403, "Overdue", "AccountOverdueError"),
@@ -170,6 +171,7 @@ _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
     ("stop authentication", table.WRONG_KEY, {
         "Vertex": google(401, "Request had invalid authentication credentials."),
         "in a 200": Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
+        "MiniMax": minimax(1004, "text"),
         "in a text": Fault(200, {"statusCode": 401, "body": '{"error": {"message": "wrong key"}}'}),
     }),
     ("stop not_found", table.NO_MODEL, {
@@ -183,6 +185,7 @@ _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
     ("not_found", table.NO_MODEL, {
         "400": error(400, message="The model m does not exist"),
         "llama.cpp": nested(400, "model 'm' not found"),
+        "LiteLLM": nested(400, "Invalid model name passed", "400", param="None", type="None"),
         "Xinference": Fault(400, {"detail": "[address=0.0.0.0:1] Model not found, uid: m"}),
     }),
     ("not_found", table.NO_ADDRESS, {
@@ -259,6 +262,7 @@ BUSY = {
         "API Management": Fault(403, {"statusCode": 403, "message": "Out of call volume quota."}),
         "GitHub": Fault(403, {"message": "You have exceeded a secondary rate limit."}),
         "MiniMax": minimax(1039, "token limit"),
+        "MiniMax, requests": minimax(1002, "text"),
         "Cerebras, of a day": nested(429, "Tokens per day limit", "token_quota_exceeded"),
         "Ollama, of an hour": Fault(429, {"error": "you've reached your hourly usage limit"}),
         "Databricks": Fault(429, {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"}),
@@ -333,6 +337,7 @@ PASSING = {
             lambda b: json.dumps({"statusCode": 502, "body": b.decode()}).encode()
         ),
         "a flat error in a 200": flat(200, "too many"),
+        "MiniMax, failing": minimax(1000, "text"),
         "Bedrock, throttled": nested(500, "Too many tokens, please wait"),
         "a detail in a 200": Fault(200, {"detail": "model overloaded"}),
         "an error event": streamed(
@@ -345,6 +350,7 @@ PASSING = {
         },
     }, **AGAIN),
     **ending("transport", "the server sent a completion without an answer", {
+        "MiniMax, without a code": body(b'{"choices": null, "base_resp": {"status_code": [1004]}}'),
         "Azure, a choice less": changes(
             lambda v: v.update(choices=[], usage=None, prompt_filter_results=[])
         ),

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -98,14 +99,12 @@ def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> N
 
 
 def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
-    """The body of each line is the online one's, but for caching and streams, in the same order."""
-    settings: dict[str, Any] = {
-        "temperature": 0.5,
-        "seed": 7,
-        "max_output_tokens": 900,
-        "cap_field": "max_tokens",
-        "extra_body": {"top_k": 20},
-    }
+    """The body of each line is the online one's, but for caching and streams, in the same order.
+
+    Nobody else can read the folder, in which there is no key.
+    """
+    settings: dict[str, Any] = {"temperature": 0.5, "seed": 7, "extra_body": {"top_k": 20}}
+    settings |= {"max_output_tokens": 900, "cap_field": "max_tokens"}
     odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
     given = [*rows(2), {**rows(1)[0], "id": "odd", "question": odd, "documents": [odd + "Yes."]}]
     with Provider() as provider:
@@ -124,6 +123,9 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
             name: json.dumps(v) for name, v in same.items()
         }
     assert set(in_file) == {record.key for record in stored(tmp_path / "online")[0]}
+    for path in (tmp_path / "batch" / "batches", folders(tmp_path / "batch")[0].path):
+        assert path.stat().st_mode & 0o777 == 0o700
+    assert KEY not in "".join(held.read_text() for held in path.iterdir())
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
@@ -211,12 +213,17 @@ def _facts(outcome: Outcome) -> dict[str, Any]:
     return outcome.model_dump(exclude={"reply": {"seconds", "created_at"}})
 
 
+def _number(call: Call) -> int:
+    """The number of the row that a request is about."""
+    return int(re.findall(r"What is item (\d+)", call.messages[1]["content"])[0])
+
+
 def _each_its_own(times: int) -> Callable[[Call], str]:
     """A script that answers record n with the n-th behavior, so many times, and well after."""
     asked: Counter[int] = Counter()
 
     def pick(call: Call) -> str:
-        number = int(re.findall(r"What is item (\d+)", call.messages[1]["content"])[0])
+        number = _number(call)
         asked[number] += 1
         return _JUDGED_ALIKE[number] if asked[number] <= times else "ok"
 
@@ -243,16 +250,6 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     assert len(outcomes) == len(given)
 
 
-def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:
-    """The cap is doubled once, as online, under the name that the server has for it."""
-    with Provider(["truncated"]) as provider:
-        capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
-        submit(provider, tmp_path, rows(1), judge=capped)
-        assert collect(provider, tmp_path).results.labeled == 1
-        caps = [line.body["max_tokens"] for line in provider.batch_lines]
-    assert caps == [100, 200]
-
-
 Change = Callable[[list[bytes]], list[bytes]]
 """Makes other lines of an output file."""
 
@@ -273,57 +270,42 @@ def _rewritten(provider: Provider, change: Change) -> None:
             file.content = b"".join(lines)
 
 
-def _also(*more: bytes) -> Change:
-    """Add lines to an output file."""
-    return lambda lines: [*lines, *more]
+def _also(line: bytes) -> Change:
+    """Add a line to an output file."""
+    return lambda lines: [*lines, line]
 
 
-def _edited(line: bytes, edit: Callable[[dict[str, Any]], object]) -> bytes:
-    """Return a line with its value changed."""
+def _with(line: bytes, **facts: object) -> bytes:
+    """Return a line with other facts of its response."""
     value = json.loads(line)
-    edit(value)
+    value["response"] |= facts
     return json.dumps(value).encode() + b"\n"
+
+
+def _each_with(**facts: object) -> Change:
+    """Give every line other facts of its response."""
+    return lambda lines: [_with(line, **facts) for line in lines]
 
 
 def _failed(line: bytes) -> bytes:
     """Return a line that states an error for the same request."""
-    stated = {"status_code": 500, "body": {"error": {"message": "failed"}}}
-    return _edited(line, lambda value: value.update(response=stated))
+    return _with(line, status_code=500, body={"error": {"message": "failed"}})
 
 
 def _with_words(line: bytes, text: str, other: str = "") -> bytes:
     """Return a line that answers the same request with a text, or with another word in it."""
-
-    def edit(value: dict[str, Any]) -> None:
-        message = value["response"]["body"]["choices"][0]["message"]
-        message["content"] = message["content"].replace(text, other) if other else text
-
-    return _edited(line, edit)
-
-
-def _with_body(line: bytes, body: object) -> bytes:
-    """Return a line with another body."""
-    return _edited(line, lambda value: value["response"].update(body=body))
-
-
-def _saying(body: object) -> Change:
-    """Give every line another body."""
-    return lambda lines: [_with_body(line, body) for line in lines]
-
-
-def _stating(status: bytes) -> Change:
-    """State the status of each line otherwise."""
-    return lambda lines: [line.replace(b'"status_code": 200, ', status) for line in lines]
+    body = json.loads(line)["response"]["body"]
+    message = body["choices"][0]["message"]
+    message["content"] = message["content"].replace(text, other) if other else text
+    return _with(line, body=body)
 
 
 def _bare(line: bytes) -> bytes:
     """Return a line with the body in place of the response, or the error next to it, as vLLM."""
-
-    def edit(value: dict[str, Any]) -> None:
-        body = value["response"].pop("body")
-        value |= {"response": body} if "choices" in body else {"error": body}
-
-    return _edited(line, edit)
+    value = json.loads(line)
+    body = value["response"].pop("body")
+    value |= {"response": body} if "choices" in body else {"error": body}
+    return json.dumps(value).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -332,7 +314,6 @@ class Case:
 
     server: dict[str, Any]
     results: dict[str, int]
-    """Totals that are not 0."""
     """Totals that are not 0."""
     batches: int = 1
     """Batches that the server was asked to start."""
@@ -374,7 +355,7 @@ def _all_completed(remote: RemoteBatch) -> RemoteBatch:
 _ANSWERS, _FILES = "GET /v1/files/{id}/content", "POST /v1/files"
 _STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
 _LABELED, _AGAIN = {"labeled": 2}, {"labeled": 2, "again": 1}
-_UNREAD, _ODD = "a line that cannot be read", {"labeled": 2, "odd": 1}
+_ODD = {"labeled": 2, "odd": 1}
 _NO_ANSWERS: list[object] = [
     None, "text", "\ud800", {"choices": "x"}, {"_fields_set": 1, "__cls": 2},
     {"choices": [{"message": {"content": "\ud800"}}]},
@@ -392,7 +373,7 @@ _CASES = [
     # Requests that failed on the way are sent again, three times at most.
     *[Case({"script": [name]}, _AGAIN, 2) for name in ("500", "429", "json-null", "close")],
     Case({"script": ["no-choices"]}, _AGAIN, 2, paid=2),
-    *[Case({}, {"labeled": 1, "again": 1}, 2, count=1, change=_saying(body), paid=2)
+    *[Case({}, {"labeled": 1, "again": 1}, 2, count=1, change=_each_with(body=body), paid=2)
       for body in _NO_ANSWERS],
     Case({"script": lambda _: "500"}, {"again": 2, "released": 1}, 3, count=1),
     Case({"batches": [expires(0.6)]}, {"labeled": 10, "again": 4}, 2, count=10),
@@ -409,16 +390,16 @@ _CASES = [
       for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
                      lambda lines: [*lines, _with_words(lines[0], "No.")],
                      lambda lines: [*lines, _with_words(lines[0], "lamp", "another lamp")])],
-    Case({}, _ODD, change=_also(b'{"custom_id": "x", "response": {"status_code": 200}}\n'),
-         notice="a line that was not asked for"),
-    *[Case({}, _ODD, change=_also(line), notice=_UNREAD)
-      for line in (b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')],
+    *[Case({}, _ODD, change=_also(odd), notice=notice)
+      for odd, notice in (
+          (b'{"custom_id": "x", "response": {"status_code": 200}}\n', "was not asked for"),
+          *((odd, "a line that cannot be read") for odd in (
+              b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')))],
     # A server may begin files with a mark or blank lines, leave out statuses, and name empty files.
     Case({}, _LABELED, change=lambda lines: [b"\xef\xbb\xbf\r\n", *lines]),
-    *[Case({}, _LABELED, change=_stating(status))
-      for status in (b"", b'"status_code": null, ', b'"status_code": 201, ')],
+    *[Case({}, _LABELED, change=_each_with(status_code=status)) for status in (None, 201)],
     Case({}, _LABELED, change=lambda lines: [
-        _with_body(line, json.dumps(json.loads(line)["response"]["body"])) for line in lines]),
+        _with(line, body=json.dumps(json.loads(line)["response"]["body"])) for line in lines]),
     Case({}, _LABELED, change=lambda lines: [*map(_bare, lines)]),
     Case({"script": ["400-context", "ok"]}, {"labeled": 1, "failed": 1}, lasting=1,
          reason="context_length", change=lambda lines: [*map(_bare, lines)]),
@@ -491,12 +472,7 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(
 
 def _first_fail(count: int) -> Callable[[Call], str | None]:
     """A script in which the first so many rows are answered with 500."""
-
-    def pick(call: Call) -> str | None:
-        number = int(re.findall(r"What is item (\d+)", call.messages[1]["content"])[0])
-        return "500" if number < count else None
-
-    return pick
+    return lambda call: "500" if _number(call) < count else None
 
 
 def _cut_answers(provider: Provider, keep: int) -> bytes:
@@ -639,22 +615,24 @@ def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
 
 
 def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
-    """Tokens of every round, at half the price; answers without usage are counted."""
-    with Provider(["unknown-key", "no-usage"]) as provider:
-        submit(provider, tmp_path, rows(2))
+    """Tokens of every round, at half the price; answers without usage are counted.
+
+    A cut-off answer is asked again with twice the cap, under the name that the server has for it.
+    """
+    capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
+    with Provider(["unknown-key", "no-usage", "truncated"]) as provider:
+        submit(provider, tmp_path, rows(3), judge=capped)
         price = given_price("2,10,1").batched()
-        done = collect(provider, tmp_path, price=lambda _: price)
-    results = done.results
-    assert (results.answered, results.unmetered, results.broken) == (3, 1, {"unknown_key": 1})
-    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (20_000, 80)
-    # Twice 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
-    assert str(results.cost) == "0.02006"
+        results = collect(provider, tmp_path, price=lambda _: price).results
+        caps = [line.body["max_tokens"] for line in provider.batch_lines]
+    assert (results.answered, results.unmetered, results.broken) == (5, 1, {"unknown_key": 1})
+    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (40_000, 160)
+    # Four times 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
+    assert str(results.cost) == "0.04012"
+    assert sorted(caps) == [100] * 4 + [200]
 
 
 # Interruptions
-
-_STEPS_OF_A_SUBMISSION, _STEPS_OF_A_COLLECTION = 10, 24
-"""Even ones are behind an action, which is where the next odd one is."""
 
 
 class Killed(Exception):
@@ -662,7 +640,7 @@ class Killed(Exception):
 
 
 class Fuse:
-    """Ends the process, as it were, at its n-th step."""
+    """Ends the process, as it were, after some requests and states that are written down."""
 
     left = 0
 
@@ -675,17 +653,15 @@ class Fuse:
 
 @pytest.fixture
 def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
-    """A fuse that burns around every request, and around every state that is written down."""
+    """A fuse that burns a step after every request, and after every state that is written down."""
     made, save = Fuse(), Batch.save
 
     def mortal_save(self: Batch, **changes: Any) -> None:
-        made.burn()
         save(self, **changes)
         made.burn()
 
     def mortal(real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def step(*given: Any, **options: Any) -> Any:
-            made.burn()
             done = await real(*given, **options)
             made.burn()
             return done
@@ -698,41 +674,28 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     return made
 
 
-@pytest.mark.parametrize(
-    ("handed_in", "step"),
-    [
-        *((False, step) for step in [1, *range(2, _STEPS_OF_A_SUBMISSION + 1, 2)]),
-        *((True, step) for step in [1, *range(2, _STEPS_OF_A_COLLECTION + 1, 2)]),
-    ],
-)
-def test_what_is_killed_goes_on(tmp_path: Path, fuse: Fuse, handed_in: bool, step: int) -> None:
-    """At whatever step it ends, the next one finishes it: no row twice, none lost."""
-    with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
-        submitting = partial(submit, provider, tmp_path, rows(5))
-        collecting = partial(collect, provider, tmp_path)
-        if handed_in:
-            submitting()
-        fuse.left = step
-        with pytest.raises(Killed):
-            collecting() if handed_in else submitting()
-        fuse.left = 0
-        submitting()
-        collecting()
-        labels, failures = stored(tmp_path)
-        assert (len(labels), [failure.reason for failure in failures]) == (4, ["refusal"])
-        assert len(provider.batches.all) == 2
-        assert len(provider.batch_lines) == 6
-
-
-def test_these_are_all_the_steps(tmp_path: Path, fuse: Fuse) -> None:
-    """The fuse outlives a submission and a collection by exactly one step."""
-    with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
-        fuse.left = _STEPS_OF_A_SUBMISSION + 1
-        submit(provider, tmp_path, rows(5))
-        assert fuse.left == 1
-        fuse.left = _STEPS_OF_A_COLLECTION + 1
-        collect(provider, tmp_path)
-        assert fuse.left == 1
+@pytest.mark.parametrize(("handed_in", "least"), [(False, 5), (True, 12)])
+def test_what_is_killed_goes_on(tmp_path: Path, fuse: Fuse, handed_in: bool, least: int) -> None:
+    """After whatever step it ends, the next one finishes it: no row twice, none lost."""
+    is_killed, step = True, 0
+    while is_killed:
+        step += 1
+        store = tmp_path / str(step)
+        with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
+            if handed_in:
+                submit(provider, store, rows(5))
+            fuse.left = step
+            with suppress(Killed):
+                collect(provider, store) if handed_in else submit(provider, store, rows(5))
+            is_killed = fuse.left == 0
+            fuse.left = 0
+            submit(provider, store, rows(5))
+            collect(provider, store)
+            labels, failures = stored(store)
+            assert (len(labels), [failure.reason for failure in failures]) == (4, ["refusal"])
+            assert len(provider.batches.all) == 2
+            assert len(provider.batch_lines) == 6
+    assert step > least
 
 
 _NAMED = {"id": "other", "object": "batch", "created_at": 2_000_000_000}
@@ -910,25 +873,24 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
-    """Answers that were paid for are stored; one that would be asked again is let go too."""
-    with Provider(["ok", "unknown-key", "500", "ok"], batches=never(0.8)) as provider:
+    """Answers that were paid for are stored; one that would be asked again is let go too.
+
+    A batch that is over needs no cancelling: its answers can be collected.
+    """
+    courses = [completes(), never(0.8)]
+    with Provider(["ok", "ok", "unknown-key", "500", "ok"], batches=courses) as provider:
+        over = _ended(provider, tmp_path / "over", 1)
+        told = labeler.cancel_batch(service(provider), tmp_path / "over", over)
+        assert told == [f"{over}-0001: completed; collect what was answered"]
+        assert collect(provider, tmp_path / "over").results.labeled == 1
+        assert labeler.cancel_batch(service(provider), tmp_path / "over", over) == []
         name = _ended(provider, tmp_path, 5)
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
         results = collect(provider, tmp_path).results
         assert results.labeled == 2
         assert results.released == {"cancelled": 1, "contract": 1, "transport": 1}
-        assert len(provider.batches.all) == 1
+        assert len(provider.batches.all) == 2
         assert submit(provider, tmp_path, rows(5)).lines == 3
-
-
-def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
-    """Its answers can be collected."""
-    with Provider() as provider:
-        name = _ended(provider, tmp_path, 1)
-        told = labeler.cancel_batch(service(provider), tmp_path, name)
-        assert told == [f"{name}-0001: completed; collect what was answered"]
-        assert collect(provider, tmp_path).results.labeled == 1
-        assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
 @pytest.mark.parametrize("late", [0, 2])
@@ -973,16 +935,6 @@ def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
     with Provider() as provider:
         assert submit(provider, tmp_path, rows(2), Rival).lines == 2
         assert len(provider.batches.all) == 1
-
-
-def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
-    """Its folder is private, as the store is."""
-    with Provider() as provider:
-        submit(provider, tmp_path / "store", rows(1))
-    for path in (tmp_path / "store" / "batches", folders(tmp_path / "store")[0].path):
-        assert path.stat().st_mode & 0o777 == 0o700
-    held = "".join(p.read_text("utf-8", "replace") for p in path.iterdir())
-    assert KEY not in held
 
 
 def test_a_key_that_expires_before_an_upload_is_fetched_again(tmp_path: Path) -> None:

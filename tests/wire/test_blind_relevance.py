@@ -14,9 +14,18 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.store import MemoryStore
 from support.command import Command
 from wire.calls import Call
-from wire.clients import comes_true
 from wire.provider import Provider, answers
-from wire.runs import in_a_batch, labeling, process, reasons, records, row_file, run, running
+from wire.runs import (
+    comes_true,
+    in_a_batch,
+    labeling,
+    process,
+    reasons,
+    records,
+    row_file,
+    run,
+    running,
+)
 
 ANSWERS = 3
 """Responses to each question."""

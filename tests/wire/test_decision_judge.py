@@ -67,9 +67,11 @@ def test_one_request_makes_a_label(judge: type[DecisionsJudge]) -> None:
     assert len(server.requests) == record.reply.attempts == 1
     label, scores = record.label, record.scores
     assert label.all_relevant_sentence_keys == label.all_utilized_sentence_keys == ("0a", "0b")
-    first, second = label.sentence_support_information
-    assert (first.fully_supported, first.supporting_sentence_keys) == (True, ("0a", "0b"))
-    assert (second.fully_supported, second.supporting_sentence_keys) == (False, ())
+    support = label.sentence_support_information
+    assert [(one.fully_supported, one.supporting_sentence_keys) for one in support] == [
+        (True, ("0a", "0b")),
+        (False, ()),
+    ]
     assert scores is not None
     assert scores.support == {"a": 0.875, "b": 0.25}
     assert scores.adherence == 0.875 * 0.25
@@ -188,70 +190,59 @@ def test_a_record_longer_than_the_context_is_asked_in_parts() -> None:
     assert failed.reason == "context_length"
 
 
-def answer_at(place: int) -> Callable[[Json], Json]:
-    """The answer at a place of a body: first those of yes or no, last choices."""
-
-    def pick(body: Json) -> Json:
-        answers = body["answers"]
-        found: Json = (answers if isinstance(answers, list) else [*answers.values()])[place]
-        return found
-
-    return pick
+FIRST, CHOICE = 0, -1
+"""Places of answers: first those of yes or no, last choices."""
 
 
-first, choice = answer_at(0), answer_at(-1)
-
-
-def changed(pick: Callable[[Json], Json], **values: Any) -> Callable[[Json, int], Json]:
-    """A fault: fields of an answer have other values."""
+def changed(place: int, change: Callable[[Json], object]) -> Callable[[Json, int], Json]:
+    """A fault: an answer has other fields."""
 
     def spoil(body: Json, _: int) -> Json:
-        pick(body).update(values)
+        answers = body["answers"]
+        change((answers if isinstance(answers, list) else [*answers.values()])[place])
         return body
 
     return spoil
+
+
+def answering(answers: object) -> Callable[[Json, int], Json]:
+    """A fault: no answers of the form that was asked for."""
+    return lambda body, _: {**body, "answers": answers}
+
+
+def having(place: int, **fields: object) -> Callable[[Json, int], Json]:
+    """A fault: fields of an answer have other values."""
+    return changed(place, lambda answer: answer.update(fields))
 
 
 def probable(value: Any) -> Callable[[Json, int], Json]:
     """A fault: another probability."""
-
-    def spoil(body: Json, _: int) -> Json:
-        one = first(body)
-        one["probability" if "probability" in one else "noul"] = value
-        return body
-
-    return spoil
+    return changed(FIRST, lambda answer: answer.update({[*answer][-1]: value}))
 
 
 def scaled(factor: float) -> Callable[[Json, int], Json]:
     """A fault: the probabilities of a choice sum to something else."""
 
-    def spoil(body: Json, _: int) -> Json:
-        one = choice(body)["probabilities"]
-        if isinstance(one, dict):
-            one.update({key: value * factor for key, value in one.items()})
-        for each in one if isinstance(one, list) else ():
+    def change(answer: Json) -> None:
+        found = answer["probabilities"]
+        if isinstance(found, dict):
+            found.update({key: value * factor for key, value in found.items()})
+        for each in found if isinstance(found, list) else ():
             each["probability"] *= factor
-        return body
+
+    return changed(CHOICE, change)
+
+
+def with_answers(
+    change: Callable[[list[Json]], list[Json]], named: Callable[[Json], Json] = lambda body: body
+) -> Callable[[Json, int], Json]:
+    """A fault: other answers in a list, and other ones by name."""
+
+    def spoil(body: Json, _: int) -> Json:
+        answers = body["answers"]
+        return {**body, "answers": (change if isinstance(answers, list) else named)(answers)}
 
     return spoil
-
-
-def without_one(body: Json, _: int) -> Json:
-    """A fault: an answer is missing."""
-    answers = body["answers"]
-    answers.pop() if isinstance(answers, list) else answers.popitem()
-    return body
-
-
-def with_one_more(body: Json, _: int) -> Json:
-    """A fault: an answer to no question."""
-    answers = body["answers"]
-    if isinstance(answers, list):
-        answers.append({**answers[0], "name": "x"})
-    else:
-        answers["x"] = first(body)
-    return body
 
 
 OTHER_APIS: dict[str, Any] = {
@@ -264,29 +255,29 @@ OTHER_APIS: dict[str, Any] = {
 """Bodies of other APIs, which answer a request that they do not know."""
 
 MALFORMED: dict[str, Callable[[Json, int], Any]] = {
-    "missing": without_one,
-    "extra": with_one_more,
+    "missing": with_answers(lambda one: one[1:], lambda one: dict([*one.items()][1:])),
+    "extra": with_answers(
+        lambda one: [*one, {**one[0], "name": "x"}],
+        lambda one: {**one, "x": {"type": "noul", "noul": 1}},
+    ),
     "no answers": lambda body, _: {"model": "m", "usage": body["usage"]},
     "twice": lambda body, _: json.dumps(body)[:-1].encode() + b', "model": "n"}',
-    **{f"type {other!r}": changed(first, type=other) for other in ("boolean", None)},
+    **{f"type {other!r}": having(FIRST, type=other) for other in ("boolean", None)},
     **{
         f"probability {value!r}": probable(value)
         for value in (float("nan"), 1.01, -0.01, "0.9", True, None, {"value": 0.9})
     },
     **{
-        f"distribution {given!r}": changed(choice, probabilities=given)
+        f"distribution {given!r}": having(CHOICE, probabilities=given)
         for given in (None, {}, {"yes": 0.9, "no": 0.1})
     },
     **{f"sum {total}": scaled(total) for total in (1.2, 0)},
-    **{
-        f"answers {answers!r}": changed(lambda body: body, answers=answers)
-        for answers in (None, 3, "yes")
-    },
+    **{f"answers {answers!r}": answering(answers) for answers in (None, 3, "yes")},
     **{name: lambda *_, body=body: json.dumps(body).encode() for name, body in OTHER_APIS.items()},
 }
 FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     **{name: (spoil, "malformed") for name, spoil in MALFORMED.items()},
-    "refusal": (changed(first, type="refusal"), "refusal"),
+    "refusal": (having(FIRST, type="refusal"), "refusal"),
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
     "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),
     "an error within data": (lambda *_: {"data": {"error": {"code": 502}}}, "transport"),
@@ -310,12 +301,14 @@ def test_a_fault_is_a_failure(judge: type[DecisionsJudge], fault: str) -> None:
 
 
 HARMLESS: dict[str, Callable[[Json, int], Any]] = {
-    "second best": changed(choice, choice="1a"),
-    "confidence": changed(choice, confidence=7),
+    "second best": having(CHOICE, choice="1a"),
+    "confidence": having(CHOICE, confidence=7),
     "more fields": lambda body, _: {**body, "latency_ms": 5, "x_nan": float("nan")},
     "no usage": lambda body, _: {**body, "usage": None},
     "float usage": lambda body, _: {**body, "usage": {"input_tokens": 30.0}},
     "rounded": scaled(1.04),
+    "without names, in order": with_answers(lambda one: [{**each, "name": None} for each in one]),
+    "with names, in any order": with_answers(lambda one: one[::-1]),
     "more behind it": lambda body, _: json.dumps(body).encode() + b"\n{}",
     "byte order mark": lambda body, _: b"\xef\xbb\xbf" + json.dumps(body).encode(),
     "an object around it": lambda body, _: {"code": 0, "data": body},
@@ -333,22 +326,6 @@ def test_a_harmless_fault_changes_no_label(judge: type[DecisionsJudge], fault: s
         expected = of_one(labeled(server, judge))
     with Decider(likely, spoil=HARMLESS[fault]) as server:
         assert of_one(labeled(server, judge)).label == expected.label
-
-
-def test_answers_without_names_stand_in_order() -> None:
-    """And those with names may stand in any."""
-
-    def unnamed(body: Json, _: int) -> Json:
-        return {**body, "answers": [{**one, "name": None} for one in body["answers"]]}
-
-    def reversed_(body: Json, _: int) -> Json:
-        return {**body, "answers": body["answers"][::-1]}
-
-    found = []
-    for spoil in (unnamed, reversed_, lambda body, _: body):
-        with Decider(likely, spoil=spoil) as server:
-            found.append(of_one(labeled(server, DecisionsJudge)).scores)
-    assert found[0] == found[1] == found[2]
 
 
 def row_of(text: str, name: str) -> Json:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fault_figures import line
 from judge_dialects import COUNT, label, row_of
-from labeler.judges.openai.completion import parse_completion
-from labeler.judges.openai.error_rules import ObservedError, find_rule
 from support.command import Command
 from support.printed import read_block
-from wire.dialects import DIALECTS, KEY, Dialect, Stand, minimax, nested
+from wire.dialects import DIALECTS, KEY, Dialect, Stand
 from wire.runs import row_file, rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
 MEASURED = (ROOT / "docs" / "measured" / "judges.md").read_text(encoding="utf-8")
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
-_PLAIN = BY_NAME["OpenAI"]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=BY_NAME)
 
 
@@ -58,26 +54,6 @@ def test_a_list_of_all_fields_is_no_complaint_about_the_format() -> None:
     ended = label(BY_NAME["Bedrock, compatible"], rows(COUNT), "--reasoning-effort", "low")
     assert "parameter reasoning_effort" in ended.said
     assert "--output-mode" not in ended.said
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [(1004, "authentication"), (1008, "quota"), (1002, "rate_limit"), (1000, "transport")],
-)
-def test_errors_in_a_good_status_have_their_own_codes(code: int, reason: str) -> None:
-    """MiniMax states them next to no choices; anything but a number is no code."""
-    odd = b'{"choices": null, "base_resp": {"status_code": [1004]}}'
-    assert parse_completion(odd).error == ObservedError("no_choices")
-    found = parse_completion(json.dumps(minimax(code, "text").body).encode())
-    assert found.error is not None
-    assert find_rule(found.error).reason == reason
-
-
-def test_litellms_words_for_nothing_are_no_codes() -> None:
-    """Its errors have "None" for what is missing, and the status for a code; a model is named."""
-    unknown = nested(400, "Invalid model name passed in model=m.", "400", param="None", type="None")
-    ended = label(replace(_PLAIN, stumbles=dict.fromkeys(range(1, 30), unknown)), rows(9))
-    assert re.search(r"no such model \(status 400\): \d+ ended alike", ended.said)
 
 
 # The recipes of the page

@@ -18,9 +18,10 @@ from labeler.plugins.similarity.comparing import QuestionsTasks
 from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS
 from support import samples
-from wire.behaviors import Behavior, answers, says
+from wire.behaviors import answers, says
 from wire.calls import Json
 from wire.provider import Provider
+from wire.runs import judge_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "requests.json"
 """Digests of both bodies, by request."""
@@ -29,6 +30,7 @@ EXAMPLE = samples.keyed_example(
     response=['Say "hi".', "It lies on the Seine."],
     reference=["Paris.", "It is up north."],
 )
+PROFILES = ("trace", "claims", "reference")
 MODES = ("schema", "tools", "json", "prompt")
 
 
@@ -37,14 +39,11 @@ def _broken(label: Json) -> None:
     label["sentence_support_information"].pop()
 
 
-def label_request(judge: OpenAIJudge, profile: str) -> Task[Any]:
-    """The request for a label of a profile."""
-    prompt, schema = f"{profile}/v1", f"label-{profile}/v1"
-    return samples.request(EXAMPLE, judge.spec, prompt=prompt, schema=schema)
-
-
-def other_request(judge: OpenAIJudge, name: str) -> Task[Any]:
-    """The request for a score, for steps, or for questions."""
+def request(judge: OpenAIJudge, name: str) -> Task[Any]:
+    """The request for a label of a profile, for a score, for steps, or for questions."""
+    if name in PROFILES:
+        prompt, schema = f"{name}/v1", f"label-{name}/v1"
+        return samples.request(EXAMPLE, judge.spec, prompt=prompt, schema=schema)
     if name == "questions":
         texts = tuple(sentence.text for sentence in EXAMPLE.response)
         row = Example(
@@ -63,29 +62,25 @@ def other_request(judge: OpenAIJudge, name: str) -> Task[Any]:
 
 def bodies(name: str, mode: str = "strict") -> list[Json]:
     """The bodies that a judge sends: for an answer that breaks the rules, and after it."""
-    is_label = name in {"trace", "claims", "reference"}
-    script: list[str | Behavior] = [answers(_broken) if is_label else says("No.")]
+    script = [answers(_broken) if name in PROFILES else says("No.")]
 
     async def ask(judge: OpenAIJudge) -> None:
         CURRENT.set(Pace(limits=Limits(max_outage=0)))
         try:
-            await judge.label((label_request if is_label else other_request)(judge, name))
+            await judge.label(request(judge, name))
         finally:
             await judge.aclose()
 
     with Provider(script, modes=("strict", *MODES)) as provider:
         settings: dict[str, Any] = {"temperature": 0.0, "seed": 7, "output_mode": mode}
-        judge = OpenAIJudge(
-            "m", api_key="k", base_url=provider.url, preflight=False, max_output_tokens=900,
-            **settings,
-        )  # fmt: skip
-        asyncio.run(ask(judge))
+        settings |= {"preflight": False, "max_output_tokens": 900}
+        asyncio.run(ask(judge_of(provider, **settings)))
     return [{n: v for n, v in call.body.items() if n != "stream"} for call in provider.calls]
 
 
 def test_requests_are_sent_as_they_were() -> None:
     """Byte for byte. Where this fails on purpose, count up the version of what changed."""
-    names = ["trace", "claims", "reference", "questions", "steps", *CRITERIA]
+    names = [*PROFILES, "questions", "steps", *CRITERIA]
     found = {name: bodies(name) for name in names}
     found |= {f"trace {mode}": bodies("trace", mode) for mode in MODES}
     digests = {

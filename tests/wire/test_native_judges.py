@@ -18,6 +18,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import quota_of
 from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.options import PROVIDERS
 from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome, Usage
@@ -26,8 +27,7 @@ from labeler.plugins.native_judges import limits_of
 from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
-from wire.behaviors import body, error
-from wire.models import MODEL
+from wire.behaviors import MODEL, body, error
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import Call, Provider, faulty
 from wire.runs import brief, reasons, row_file, rows
@@ -55,13 +55,31 @@ def label(server: Provider, name: str, count: int, **options: Any) -> list[Outco
     return [*labeler.label(rows(count), judge=judge, **{"store": MemoryStore(), **options})]
 
 
+OTHERS = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9"),
+    **dict.fromkeys(("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"), "http://127.0.0.1:9"),
+    **dict.fromkeys(("ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY"), "other"),
+    "ANTHROPIC_CUSTOM_HEADERS": "x-secret: other",
+    "GOOGLE_VERTEX_BASE_URL": "http://127.0.0.1:9",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    "GOOGLE_GENAI_API_VERSION": "v0",
+    "SSL_CERT_FILE": "/nowhere",
+}
+"""Variables that the providers' own libraries obey: addresses, headers, proxies, services."""
+
+
 @every_provider
-def test_a_hundred_rows_are_labeled(name: str) -> None:
+def test_rows_are_labeled_whatever_the_environment_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One request each after the look-up; provider, mode, model and tokens are recorded."""
+    for variable, value in OTHERS.items():
+        monkeypatch.setenv(variable, value)
     with NativeProvider(FORMS[name]) as server:
-        outcomes = label(server, name, 100)
-    assert reasons(outcomes) == ["label"] * 100
-    assert (len(server.calls), len(server.requests)) == (100, 100 + LOOKED_UP[name])
+        outcomes = label(server, name, 20)
+    assert reasons(outcomes) == ["label"] * 20
+    assert (len(server.calls), len(server.requests)) == (20, 20 + LOOKED_UP[name])
+    assert "other" not in str([dict(call.headers) for call in server.native])
     first = outcomes[0]
     assert isinstance(first, LabelRecord)
     assert (first.signature.judge, first.signature.model) == (name, "m")
@@ -179,27 +197,6 @@ def test_a_refused_tool_changes_the_mode_before_the_first_label(name: str) -> No
 
 
 @every_provider
-def test_nothing_is_taken_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address, header, proxy, certificate or other service."""
-    nowhere = "http://127.0.0.1:9"
-    other = {
-        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), nowhere),
-        **{f"{one}_BASE_URL": nowhere for one in ("ANTHROPIC", "GOOGLE_GEMINI", "GOOGLE_VERTEX")},
-        "ANTHROPIC_CUSTOM_HEADERS": "x-secret: given",
-        **dict.fromkeys(("ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY"), "other"),
-        "GOOGLE_GENAI_USE_VERTEXAI": "true",
-        "GOOGLE_GENAI_API_VERSION": "v0",
-        "SSL_CERT_FILE": "/nowhere",
-    }
-    for variable, value in other.items():
-        monkeypatch.setenv(variable, value)
-    with NativeProvider(FORMS[name]) as server:
-        outcomes = label(server, name, 2)
-    assert reasons(outcomes) == ["label"] * 2
-    assert "given" not in str([dict(call.headers) for call in server.native])
-
-
-@every_provider
 def test_logs_hold_neither_key_nor_documents(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """With everybody's logging on, and a server that repeats the key."""
     caplog.set_level(logging.DEBUG)
@@ -284,13 +281,9 @@ def test_an_answer_that_breaks_off_is_damaged(name: str) -> None:
 
     An error of status 200 is one, named or not; it may pass.
     """
-    error = read_of(name, CALLS[name], -3).error
-    assert error is not None
-    assert error.kind == "garbled"
+    assert read_of(name, CALLS[name], -3).error == ObservedError("garbled")
     for stated in ({"error": {"message": "Busy"}}, {"message": "Busy"}):
-        error = read_of(name, stated).error
-        assert error is not None
-        assert (error.kind, error.status, error.message) == ("status", 500, "Busy")
+        assert read_of(name, stated).error == ObservedError("status", status=500, message="Busy")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 import labeler
-from labeler.cli import run as run_command
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.judges.openai import sender, server
 from labeler.judges.openai.error_rules import AttemptFailed
@@ -39,13 +38,12 @@ from support.command import Command
 from support.watching import Watch
 from wire.behaviors import Behavior, answers
 from wire.behaviors import body as sends
-from wire.calls import Call
-from wire.clients import comes_true, request_of
+from wire.calls import Call, Json
 from wire.connections import Connection, Wire
 from wire.provider import Provider, error
 from wire.refusals import error_body
 from wire.relays import Authority, Proxy, Relay, authority
-from wire.runs import KEY, brief, reasons, row_file, rows, run
+from wire.runs import KEY, brief, comes_true, reasons, row_file, rows, run
 
 HOST = "judge.test"
 SECRET = "gateway-SENTINEL-0123456789"  # noqa: S105 - of nothing
@@ -169,27 +167,7 @@ def test_the_environments_proxy_is_used_only_when_asked_for(
     assert set(proxy.asked) == {f"{HOST}:{provider.port}"}
 
 
-# Gateways
-
-
-def gated(call: Call) -> Behavior | None:
-    """A gateway that requires a header and repeats it in its refusal of all others."""
-    sent = call.headers.get("x-gateway", "")
-    return None if sent == SECRET else error(400, "no_gateway", f"no x-gateway, got {call.headers}")
-
-
-def test_a_gateway_gets_its_header_and_parameter(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With each request, the look-up too; the value is in no log."""
-    monkeypatch.setenv("GATEWAY", SECRET)
-    with Provider(gated) as provider, caplog.at_level(logging.DEBUG):
-        kinds = label(provider.url, header=["X-Gateway=@GATEWAY"], query=["api-version=2024-10-21"])
-    assert kinds == ["label"] * 2
-    assert {call.headers["x-gateway"] for call in provider.requests} == {SECRET}
-    assert {call.query["api-version"] for call in provider.requests} == {"2024-10-21"}
-    assert caplog.records
-    assert SECRET not in caplog.text
+# Options
 
 
 def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,8 +367,7 @@ def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable(
     judge: str, said: str, labeler_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With a key that is wrong, the variable is not the fault."""
-    for name in ("OPENAI_API_KEY", "MISTRAL_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
     given = row_file(tmp_path, rows(2))
     with Provider(lambda _: error(401, "no_key"), modes=MODES) as provider:
         command = ["label", given, "--judge", f"{judge}:m", "--base-url", provider.url]
@@ -442,17 +419,22 @@ def test_the_shared_part_is_marked_where_the_model_needs_it(
 
 @pytest.mark.usefixtures("named_hosts")
 def test_commands_share_the_options_of_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_command: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    labeler_command: Command,
+    key_command: str,
 ) -> None:
-    """Online, as a batch and for embeddings: header, parameter, account, key and address."""
-    monkeypatch.chdir(tmp_path)
+    """Online, as a batch and for embeddings: header, parameter, account, key and address.
+
+    With each request, the look-up too; the header's value is in no log.
+    """
     monkeypatch.setenv("GATEWAY", SECRET)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LABELER_MODEL"):
-        monkeypatch.delenv(name, raising=False)
-    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows(2)))
+    row_file(tmp_path, rows(2))
+    caplog.set_level(logging.DEBUG)
     with Provider() as provider:
         url = f"http://vllm.test:{provider.port}/v1"
-        server = ["--base-url", url, "--allow-http", "vllm.test", "--header", "x-gateway=@GATEWAY"]
+        server = ["--base-url", url, "--allow-http", "vllm.test", "--header", "X-Gateway=@GATEWAY"]
         server += ["--query", "api-version=1", "--organization", "o", "--project", "p"]
         server += ["--api-key-command", key_command]
         for command in (
@@ -462,8 +444,9 @@ def test_commands_share_the_options_of_a_server(
             ["batch", "collect", "--store", "batches", "--wait"],
             ["similarity", "rows.jsonl", "-o", "s.jsonl", "--model", "m", "--embedder", "openai:e"],
         ):
-            monkeypatch.setattr(sys, "argv", ["labeler", *command, *server])
-            assert run_command() in {0, 75}, command
+            assert labeler_command(*command, *server)[0] in {0, 75}, command
+    assert caplog.records
+    assert SECRET not in caplog.text
     names = ("x-gateway", "openai-organization", "openai-project")
     assert {tuple(c.headers[name] for name in names) for c in provider.requests} == {
         (SECRET, "o", "p")
@@ -471,6 +454,12 @@ def test_commands_share_the_options_of_a_server(
     assert {call.query["api-version"] for call in provider.requests} == {"1"}
     assert {call.headers["authorization"][:11] for call in provider.requests} == {"Bearer key-"}
     assert {call.path for call in provider.requests} >= {"/v1/embeddings", "/v1/batches"}
+
+
+def body_of(**fields: Any) -> Json:
+    """A request for a label, with further fields."""
+    judge = OpenAIJudge("m", api_key=KEY, output_mode="strict")
+    return {**request_body(Request(judge.spec, samples.request())), **fields}
 
 
 LIMIT = 20_000
@@ -550,7 +539,7 @@ COMPRESSED = {
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
-    body = request_of(user="x" * 2 * sender._LARGE)
+    body = body_of(user="x" * 2 * sender._LARGE)
     with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
         assert asyncio.run(sent(provider, json.dumps(body).encode())) == b'{"a": 1}'
     assert provider.calls[0].body == body
@@ -615,6 +604,6 @@ def test_no_cookie_is_sent_back() -> None:
 def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> None:
     """The transport has no limit of its own below that of the run."""
     with Provider(latency=2.0) as provider:
-        asyncio.run(sent(provider, json.dumps(request_of()).encode(), 256))
+        asyncio.run(sent(provider, json.dumps(body_of()).encode(), 256))
         assert provider.most_in_flight == 256
         assert comes_true(lambda: not provider._connections)

@@ -22,7 +22,7 @@ from labeler.labels.record import Usage
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import Embedded, as_vector, flat_price
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
-from wire.behaviors import body
+from wire.behaviors import body, named
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Json, Provider, error, page
 
@@ -114,10 +114,8 @@ def test_only_what_is_set_is_sent() -> None:
         found = embed(embedder_of(provider, dimensions=8), "one")
         plain, chosen = (call.body for call in provider.requests)
         assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
-        assert KEY.encode() not in provider.requests[0].raw
-    expected = {"model": "embedder-1", "input": ["one"], "encoding_format": "base64"}
-    assert plain == expected
-    assert chosen == {**expected, "dimensions": 8}
+    assert plain == {"model": "embedder-1", "input": ["one"], "encoding_format": "base64"}
+    assert chosen == {**plain, "dimensions": 8}
     assert found.vectors == (as_vector(vector("one", 8)),)
 
 
@@ -175,6 +173,7 @@ STRANGE: dict[str, Behavior] = {
     "a page": page(200),
     "an error": body(b'{"error": {"code": 502, "message": "upstream"}}'),
     "words": body(b'{"detail": "overloaded"}'),
+    **{name: named(name) for name in ("500", "503", "reset", "429")},
 }  # fmt: skip
 
 
@@ -195,7 +194,6 @@ def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Be
         # Other vectors than their key says.
         (answering([[1.0, 2.0]] * 2), {"dimensions": 3}, "size that was not requested"),
     ],
-    ids=["no vectors", "null", "a page", "dimensions ignored"],
 )
 def test_a_server_that_never_sends_vectors_is_given_up(
     strange: Behavior, given: Any, words: str
@@ -233,13 +231,6 @@ def test_a_vector_that_is_not_finite_costs_its_text_alone() -> None:
 # Failures
 
 
-@pytest.mark.parametrize("failure", ["500", "503", "reset", "429"])
-def test_a_passing_failure_is_tried_again(failure: str) -> None:
-    """Until there is an answer."""
-    found = answered([failure])
-    assert (reasons(found), found.facts.attempts) == (["vector"], 2)
-
-
 @pytest.mark.parametrize(
     ("refusal", "reason"),
     [
@@ -275,10 +266,8 @@ def test_what_concerns_every_text_ends_the_run(behavior: Behavior, reason: str) 
         assert len(provider.requests) == 1
     assert caught.value.reason == reason
     assert "embedder openai/embedder-1 at 127.0.0.1" in str(caught.value)
-    chain: BaseException | None = caught.value
-    while chain is not None:
-        assert "SENTINEL" not in str(chain)
-        chain = chain.__cause__ or chain.__context__
+    assert "SENTINEL" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 @pytest.mark.parametrize(

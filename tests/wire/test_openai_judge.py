@@ -23,11 +23,8 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.version import __version__
 from support import samples
-from wire.behaviors import named
-from wire.clients import comes_true
+from wire.behaviors import FINGERPRINT, MODEL, named
 from wire.provider import (
-    FINGERPRINT,
-    MODEL,
     Behavior,
     Call,
     Provider,
@@ -37,6 +34,7 @@ from wire.provider import (
     late,
     page,
 )
+from wire.runs import comes_true
 
 KEY = "sk-SENTINEL-0123456789"
 

@@ -26,7 +26,7 @@ from support.watching import Watch
 from wire.behaviors import Behavior, error, says, says_of
 from wire.fault_table import answered
 from wire.provider import Call, Provider, completes, label_for
-from wire.runs import brief, in_a_batch, judge_of, reasons, records, rows, run
+from wire.runs import brief, in_a_batch, judge_of, reasons, records, row_file, rows, run
 
 OTHERS = MODES[1:]
 
@@ -232,10 +232,17 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) 
 
 
 def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
-    """Labels of other rows by the same judge decide; those of another judge do not."""
+    """Labels of other rows by the same judge decide; those of another judge do not.
+
+    Batches and estimates take it too, and ask for nothing that is there.
+    """
     store = tmp_path / "store"
-    with Provider(modes=["tools"]) as provider:
+    with Provider(modes=["tools"], batches=completes()) as provider:
         run(provider, rows(3), store=store, judge={"output_mode": "tools"})
+        counted = labeler.estimate(rows(5), model="m", base_url=provider.url, store=store)
+        sent = in_a_batch(provider, rows(5), store)
+    assert (sent.lines, sent.left_out) == (2, {"stored": 3})
+    assert (counted.rows.stored, counted.rows.asked) == (3, 2)
     with Provider(modes=MODES) as provider:
         run(provider, rows(3, 50), store=store)
         other = judge_of(provider, sleep=brief)
@@ -255,12 +262,20 @@ def test_a_mode_that_has_labels_is_not_left(tmp_path: Path) -> None:
     assert {call.mode for call in provider.calls} == {"strict"}
 
 
-def test_a_server_that_changes_its_mind_keeps_its_mode() -> None:
-    """After the first label of a run a refusal ends it, or the row."""
-    refuses = error(400, message="response_format is not supported")
-    with Provider(lambda call: refuses if "item 5?" in call.raw.decode() else None) as provider:
-        outcomes = run(provider, rows(12), concurrency=1)
-    assert reasons(outcomes) == [*["label"] * 5, "parameter", *["label"] * 6]
+@pytest.mark.parametrize(
+    ("place", "document"), [(5, "It is green."), (0, "Set response_format to json_schema.")]
+)
+def test_a_refusal_of_one_row_changes_no_mode(place: int, document: str) -> None:
+    """After the first label of a run; or a document can name a format as well."""
+    given, refuses = rows(7), error(400, message=f"response_format is not supported: {document}")
+    given[place]["documents"] = [document]
+    with Provider(
+        lambda call: refuses if document in call.raw.decode() else None, modes=MODES
+    ) as provider:
+        outcomes = run(provider, given, concurrency=1)
+    assert reasons(outcomes) == [
+        "parameter" if number == place else "label" for number in range(len(given))
+    ]
     assert {call.mode for call in provider.calls} == {"strict"}
 
 
@@ -292,18 +307,6 @@ def test_responses_are_asked_in_the_mode_in_which_retrievals_were() -> None:
     ] * 3
 
 
-def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
-    """A document can name a format as well."""
-    text = "Set response_format to json_schema."
-    odd, refuses = {**rows(1)[0], "documents": [text]}, error(400, message=f"bad: {text}")
-    with Provider(
-        lambda call: refuses if text in call.raw.decode() else None, modes=MODES
-    ) as provider:
-        outcomes = run(provider, [odd, *rows(4, 1)], concurrency=1)
-    assert reasons(outcomes) == ["parameter", *["label"] * 4]
-    assert {call.mode for call in provider.calls} == {"strict"}
-
-
 def test_a_budget_does_not_pay_for_refusals() -> None:
     """Requests that were refused, or not sent at all, cost nothing."""
     priced = {"price": given_price("1,4"), "max_output_tokens": 100}
@@ -327,21 +330,9 @@ def test_votes_follow_the_mode(tmp_path: Path) -> None:
     assert (again, bought > 6) == (first, True)
 
 
-def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> None:
-    """Neither asks again for what is there."""
-    store = tmp_path / "store"
-    with Provider(modes=["tools"], batches=completes()) as provider:
-        run(provider, rows(3), store=store, judge={"output_mode": "tools"})
-        counted = labeler.estimate(rows(5), model="m", base_url=provider.url, store=store)
-        sent = in_a_batch(provider, rows(5), store)
-    assert (sent.lines, sent.left_out) == (2, {"stored": 3})
-    assert (counted.rows.stored, counted.rows.asked) == (3, 2)
-
-
 def test_a_rerun_in_another_mode_copies_no_label(tmp_path: Path) -> None:
     """Not even of rows that were split after the server had refused the first mode."""
-    given, target = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
-    given.write_text("".join(json.dumps(row) + "\n" for row in rows(9)), encoding="utf-8")
+    given, target = row_file(tmp_path, rows(9)), tmp_path / "labels.jsonl"
     for modes in (("json",), ("strict", "json")):
         with Provider(modes=modes) as provider:
             judge = judge_of(provider, output_mode="strict" if len(modes) > 1 else "auto")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
@@ -17,9 +18,9 @@ from labeler.labels.record import LabelFailure
 from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
-from wire.behaviors import sets
+from wire.behaviors import body, sets
 from wire.connections import Wire
-from wire.provider import Call, ModelCard, Provider, Step, error
+from wire.provider import Call, Provider, Step, error
 from wire.runs import KEY, labeling, reasons, row_file, rows, run
 
 LOOK_UP = "GET /v1/models/{id}"
@@ -55,7 +56,8 @@ def test_a_bad_key_costs_one_request_in_all(
 def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: str | None) -> None:
     """A near end is worth a word, an end far off, unstated or unreadable is not; all go on."""
     watch = Watch()
-    with Provider(models=[ModelCard("m", shutdown_date=shutdown)]) as provider:
+    card = body(json.dumps({"id": "m", "shutdown_date": shutdown}).encode())
+    with Provider(at={LOOK_UP: lambda _: card}) as provider:
         assert reasons(run(provider, rows(20), watch=watch)) == ["label"] * 20
     assert len(watch.notices) == (said is not None)
     assert (said or "") in "".join(watch.notices)
@@ -67,7 +69,7 @@ def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: st
         *("404", "403", "500", "429", "html", "bad-json", "reset", "hang"),
         error(405),
         error(401, message="Missing scopes: api.model.read"),
-        sets(shutdown_date=["2026"]),
+        body(b'{"shutdown_date": ["2026"]}'),
     ],
 )
 def test_a_server_without_models_is_asked_all_the_same(

@@ -61,10 +61,7 @@ def test_a_broken_claim_rule_is_reasked_once(
     assert type(record.label) is PROFILES[profile].output
     assert record.reply.broken_contracts == {kind: 1}
     assert (len(provider.calls), record.reply.reasks) == (2, 1)
-    told = provider.calls[1].messages[-1]["content"]
-    assert f"broke the rules: {kind} in {named}. " in told
-    assert "stands in response_sentences_without_claims, never both" in told
-    assert ("Reference sentence keys are ref.a-ref.b" in told) == (profile == "reference")
+    assert f"broke the rules: {kind} in {named}. " in provider.calls[1].messages[-1]["content"]
 
 
 def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:

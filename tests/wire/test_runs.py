@@ -25,11 +25,22 @@ from labeler.store import MemoryStore
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.watching import Watch
-from wire.clients import comes_true
 from wire.connections import Wire
 from wire.dialects import nested
 from wire.provider import Behavior, Call, Provider, Rates, answers
-from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
+from wire.runs import (
+    KEY,
+    Running,
+    brief,
+    comes_true,
+    labeling,
+    process,
+    reasons,
+    row_file,
+    rows,
+    run,
+    running,
+)
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
@@ -246,19 +257,3 @@ def test_a_disk_that_fills_up_loses_nothing(
 def narrow(arguments: list[str]) -> list[str]:
     """A command that can write no file longer than 700 kB."""
     return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
-
-
-# Sizes
-
-
-LARGE = ("lamp " * 99 + "red. ") * 500
-"""A quarter of a megabyte."""
-
-
-def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
-    """That the request is too large is said by a 429 too, and no reason to wait."""
-    large = {**rows(1)[0], "id": "large", "documents": [LARGE * 4]}
-    with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
-        outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)])
-    assert reasons(outcomes) == [*["label"] * 2, "context_length", *["label"] * 2]
-    assert len(provider.calls) == 5

@@ -20,8 +20,9 @@ from labeler.plugins.scores.criteria import Criterion
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
+from wire.behaviors import sets_choice
 from wire.probable import scored
-from wire.provider import Provider, changes, error, says
+from wire.provider import Provider, error, says
 from wire.runs import KEY, brief, row_file, rows
 
 WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
@@ -69,28 +70,28 @@ def test_probabilities_are_asked_for_and_weighed() -> None:
     assert "|logprobs:20|" in str(next(scores.rows(scores.metrics())).label)
 
 
-def _odd(logprobs: object) -> Any:
-    return changes(lambda value: value["choices"][0].update(logprobs=logprobs))
-
-
 @pytest.mark.parametrize(
-    "behavior",
+    "logprobs",
     [
-        "ok",
-        _odd(None),
-        _odd([]),
-        _odd("many"),
-        _odd({"content": None}),
-        _odd({"content": [None, 7]}),
-        _odd({"content": [{"token": 4, "logprob": -1}]}),
-        _odd({"content": [{"token": "4", "logprob": "-1"}]}),
-        _odd({"content": [{"token": "4", "logprob": 3.0, "top_logprobs": []}]}),
-        _odd({"content": [{"token": "4", "logprob": -1, "bytes": [999]}]}),
+        None,
+        [],
+        "many",
+        *(
+            {"content": content}
+            for content in (
+                None,
+                [None, 7],
+                [{"token": 4, "logprob": -1}],
+                [{"token": "4", "logprob": "-1"}],
+                [{"token": "4", "logprob": 3.0, "top_logprobs": []}],
+                [{"token": "4", "logprob": -1, "bytes": [999]}],
+            )
+        ),
     ],
 )
-def test_without_usable_probabilities_the_answer_counts(behavior: Any) -> None:
+def test_without_usable_probabilities_the_answer_counts(logprobs: object) -> None:
     """Whatever a server sends in their place; the record says so."""
-    with Provider([behavior]) as provider:
+    with Provider([sets_choice(logprobs=logprobs)]) as provider:
         found = only(run(provider, logprobs=True))
     assert (found.answer.score, found.method, found.distribution) == (3, "answer", None)
 
@@ -127,24 +128,18 @@ def test_probabilities_are_those_of_the_answer_that_counts() -> None:
     assert found.distribution == pytest.approx({1: 0.25, 2: 0.75})
 
 
-def test_steps_and_scores_are_paid_from_one_budget() -> None:
-    """What the steps cost is not there for the rows."""
+@pytest.mark.parametrize(
+    ("asked", "count", "judges"),
+    [(criterion(steps=None), 20, (PRICED,)), (None, 3, (PRICED, {**PRICED, "model": "b"}))],
+    ids=["steps and scores", "two judges"],
+)
+def test_all_is_paid_from_one_budget(asked: Any, count: int, judges: Any) -> None:
+    """What the steps or the first judge cost is not there for the rest, which fails for it."""
     with Provider(count_tokens=True) as provider:
-        outcomes = run(provider, criterion(steps=None), 20, judges=(PRICED,), budget="0.75")
-        assert cost(provider) <= Decimal("0.75")
-    reasons = [o.reason for o in outcomes if isinstance(o, LabelFailure)]
-    assert 0 < len(reasons) < 20
-    assert set(reasons) == {"budget"}
-
-
-def test_several_judges_are_paid_from_one_budget() -> None:
-    """What the first cost is not there for the second, whose rows fail for it."""
-    both = (PRICED, {**PRICED, "model": "b"})
-    with Provider(count_tokens=True) as provider:
-        outcomes = run(provider, count=3, judges=both, budget="0.75", concurrency=1)
+        outcomes = run(provider, asked, count, judges=judges, budget="0.75", concurrency=1)
         assert cost(provider) <= Decimal("0.75")
     assert [o.kind for o in outcomes[:3]] == ["score"] * 3
-    assert {o.reason for o in outcomes[3:] if isinstance(o, LabelFailure)} == {"budget"}
+    assert {o.reason for o in outcomes if isinstance(o, LabelFailure)} == {"budget"}
 
 
 # The command

@@ -30,17 +30,9 @@ DOCUMENT = "The vault of SENTINEL-DOCUMENT is open."
 
 def echo_of_the_key(status: int) -> Script:
     """A server that repeats the key, and the documents, in its errors."""
-    return lambda call: error(
-        status,
-        call.headers["authorization"],
-        f"Incorrect API key provided: {call.headers['authorization']}: {call.data}",
-        param=call.headers["authorization"],
-        headers={
-            "x-request-id": call.headers["authorization"],
-            "www-authenticate": KEY,
-            "location": KEY,
-        },
-    )
+    headers = dict.fromkeys(("x-request-id", "www-authenticate", "location"), KEY)
+    words = f"Incorrect API key provided: {KEY}: "
+    return lambda call: error(status, KEY, f"{words}{call.data}", param=KEY, headers=headers)
 
 
 ENDS: dict[str, tuple[Script, int]] = {
@@ -75,15 +67,11 @@ def unpacked(content: bytes) -> bytes:
 
 def holders(secret: str, folder: Path, *spoken: str) -> list[str]:
     """Files of a folder, and outputs, in which a secret stands."""
-    contents = {
-        str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()
-    }
+    files = (path for path in folder.rglob("*") if path.is_file())
+    contents = {str(path.relative_to(folder)): unpacked(path.read_bytes()) for path in files}
     contents |= {f"output {number}": text.encode() for number, text in enumerate(spoken)}
-    return [
-        name
-        for name, content in contents.items()
-        if any(form in unpacked(content) for form in forms(secret))
-    ]
+    held = forms(secret)
+    return [name for name, text in contents.items() if any(form in text for form in held)]
 
 
 def arguments(folder: Path, provider: Provider, *more: str) -> list[str]:
@@ -231,16 +219,6 @@ def test_a_server_cannot_send_a_run_elsewhere(trap: Provider, status: int) -> No
     assert trap.calls == []
 
 
-def test_the_watch_sees_a_connection() -> None:
-    """Connected sockets and looked-up names are written down, or nothing above would mean much."""
-    with socket.create_server(("127.0.0.1", 0)) as listening, AUDIT.contacts() as contacts:
-        port = listening.getsockname()[1]
-        socket.create_connection(("localhost", port)).close()
-    said = talk(contacts)
-    assert ("socket.connect", ("127.0.0.1", port)) in said
-    assert {event for event, _ in said} == {"socket.connect", "socket.getaddrinfo"}
-
-
 COMMAND = """
 import json, sys
 from support.audit import AUDIT
@@ -289,11 +267,8 @@ def test_reading_labels_asks_nothing_of_sockets(trap: Provider, labeler_command:
     labeler_command(*LABEL, "--judge", "embedded")
     with AUDIT.contacts() as contacts:
         for command in (
-            *(
-                command
-                for labels in (".labeler", "labels.jsonl")
-                for command in (["metrics", labels], ["show", labels, "log-rotation"])
-            ),
+            *(["metrics", labels] for labels in (".labeler", "labels.jsonl")),
+            *(["show", labels, "log-rotation"] for labels in (".labeler", "labels.jsonl")),
             ["store", "export", "-o", "all.jsonl"],
             ["store", "import", "all.jsonl", "--store", "elsewhere"],
             ["prompt", "--rows", str(EXAMPLES)],

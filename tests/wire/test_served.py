@@ -28,57 +28,34 @@ def said(provider: Provider, store: MemoryStore, count: int, **options: Any) -> 
 
 
 def test_labels_of_another_host_are_named_once_with_their_number() -> None:
-    """Those of the same host are not, nor new ones."""
+    """Those of the same host are not, by any name of this machine, nor new ones."""
     store = MemoryStore()
     with Provider() as stub, Provider() as real:
         assert said(stub, store, 3) == []
-        assert said(stub, store, 3) == []
+        address = {"base_url": stub.url.replace("127.0.0.1", "LOCALHOST")}
+        assert said(stub, store, 3, judge=address) == []
         (notice,) = said(real, store, 5)
         assert real.routes["POST /v1/chat/completions"] == 2
     assert f"3 from 127.0.0.1:{stub.port}, while this run asks 127.0.0.1:{real.port}" in notice
 
 
-def test_one_machine_has_many_names() -> None:
-    """A server on this machine stays the same by another one of them."""
-    store = MemoryStore()
-    with Provider() as provider:
-        assert said(provider, store, 2) == []
-        address = {"base_url": provider.url.replace("127.0.0.1", "LOCALHOST")}
-        assert said(provider, store, 2, judge=address) == []
-
-
-def test_the_command_line_names_the_hosts_and_refuses(
+def test_the_commands_name_the_hosts_and_refuse(
     labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a rerun."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    given = row_file(tmp_path, rows(6))
-    with Provider() as stub, Provider() as real:
-        for _ in range(2):
-            code, _, err = labeler_command(*labeling(stub, given))
-            assert (code, "another host" in err) == (0, False), err
-        code, _, err = labeler_command(*labeling(real, given))
-        assert (code, err.count("another host were used: 6 from 127.0.0.1")) == (0, 1), err
-        refusing = labeling(real, given, "--same-host")
-        code, _, err = labeler_command(*refusing)
-        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
-        assert real.calls == []
-
-
-def test_a_batch_names_the_hosts_of_stored_labels_and_refuses(
-    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before it is handed in."""
+    """Also in a rerun; a batch before it is handed in."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     some, more = row_file(tmp_path, rows(2)), row_file(tmp_path, rows(5), "more.jsonl")
     with Provider() as stub, Provider() as real:
-        assert labeler_command(*labeling(stub, some))[0] == 0
-        submit = ["batch", "submit", more, "--model", "m", "--base-url", real.url]
-        code, _, err = labeler_command(*submit, "--same-host")
-        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
-        assert not real.batch_lines
-        code, _, err = labeler_command(*submit)
-        assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
+        for _ in range(2):
+            code, _, err = labeler_command(*labeling(stub, some))
+            assert (code, "another host" in err) == (0, False), err
+        submit = ["batch", "submit", str(more), "--model", "m", "--base-url", real.url]
+        for command in (labeling(real, some), submit):
+            code, _, err = labeler_command(*command, "--same-host")
+            assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
+            assert not real.requests
+            code, _, err = labeler_command(*command)
+            assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
 
 
 def first(task: Task) -> Json:

@@ -124,29 +124,24 @@ def test_a_row_without_a_question_or_a_response_is_not_asked_about(tmp_path: Pat
 # What the judge may answer
 
 
-def answer(**changes: Any) -> Json:
-    """A good answer, with changes."""
-    good = {
-        "noncommittal_explanation": "it tells nothing",
-        "noncommittal": True,
-        "questions": ["One?", "Two?", "Three?"],
-    }
-    return {**good, **changes}
-
-
+GOOD = {
+    "noncommittal_explanation": "it tells nothing",
+    "noncommittal": True,
+    "questions": ["One?", "Two?", "Three?"],
+}
 BROKEN: dict[str, Json] = {
-    "two questions": answer(questions=["One?", "Two?"]),
-    "four questions": answer(questions=["1?", "2?", "3?", "4?"]),
-    "a blank one": answer(questions=["One?", " ", "Three?"]),
-    "a number": answer(questions=["One?", 2, "Three?"]),
-    "more than was asked": answer(score=5),
+    "two questions": {"questions": ["One?", "Two?"]},
+    "four questions": {"questions": ["1?", "2?", "3?", "4?"]},
+    "a blank one": {"questions": ["One?", " ", "Three?"]},
+    "a number": {"questions": ["One?", 2, "Three?"]},
+    "more than was asked": {"score": 5},
 }
 
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_answer_is_sent_back_once(tmp_path: Path, broken: Json) -> None:
     """Then it is a failure of its row that lasts; mended, it counts."""
-    again, mended = says(json.dumps(broken)), says(json.dumps(answer()))
+    again, mended = says(json.dumps(GOOD | broken)), says(json.dumps(GOOD))
     with Provider([again, mended]) as provider:
         (record,) = records(compare(provider, tmp_path / "mended", rows(1)))
     assert (record.answer.noncommittal, record.reply.reasks) == (True, 1)
@@ -259,15 +254,8 @@ def test_one_budget_holds_for_judge_and_embedder(
     settings = {"price": given_price(questions), "max_output_tokens": 100}
     with Provider() as provider:
         embedder = embedder_of(provider, price=flat_price(Decimal(vectors), "a test"))
-        found = compare(
-            provider,
-            tmp_path,
-            rows(2),
-            settings=settings,
-            embedder=embedder,
-            budget=budget,
-            work=work,
-        )
+        options: dict[str, Any] = {"embedder": embedder, "budget": budget, "work": work}
+        found = compare(provider, tmp_path, rows(2), settings=settings, **options)
         assert reasons(found) == [reason] * 2
         assert (EMBEDDED in provider.routes) is (reason == "questions")
         rates = [int(rate) for rate in questions.split(",")]
@@ -280,18 +268,17 @@ def test_one_budget_holds_for_judge_and_embedder(
 # As a command
 
 
-def writing(provider: Provider, given: Path, *more: str) -> list[str]:
-    """The arguments of the command with which the provider's model writes questions."""
-    asking = ["--model", "m", "--base-url", provider.url, "-o", "out.jsonl"]
-    return ["similarity", str(given), *asking, *more]
+def writing(provider: Provider, folder: Path, options: str) -> list[str]:
+    """The arguments of the command with which the provider's model writes two rows' questions."""
+    asking = ["--model", "m", "--base-url", provider.url, "-o", "out.jsonl", *options.split()]
+    return ["similarity", str(row_file(folder, rows(2))), *asking]
 
 
 def test_the_command_says_what_it_took(tmp_path: Path, labeler_command: Command) -> None:
     """Calls, tokens and money of both; a second time, nothing."""
-    given = row_file(tmp_path, rows(2))
-    priced = ("--embedder", "openai:e", "--embedding-price", "0.02", "--price", "1,1")
+    priced = "--embedder openai:e --embedding-price 0.02 --price 1,1"
     with Provider() as provider:
-        asking = writing(provider, given, *priced)
+        asking = writing(provider, tmp_path, priced)
         (code, _, first), (again, _, second) = labeler_command(*asking), labeler_command(*asking)
     assert (code, again) == (0, 0)
     assert "2 written by openai/m, 0 from the store" in first
@@ -328,7 +315,6 @@ def test_wrong_options_are_named_before_anything_is_sent(
 ) -> None:
     """With exit code 2."""
     with Provider() as provider:
-        given = row_file(tmp_path, rows(1))
-        code, _, err = labeler_command(*writing(provider, given, *options.split()))
+        code, _, err = labeler_command(*writing(provider, tmp_path, options))
         assert provider.requests == []
     assert (code, words in err) == (2, True), err
