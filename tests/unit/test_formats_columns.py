@@ -16,7 +16,6 @@ from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 from support import rows as read
 from support.command import Command
-from support.real_data import needs_ragchecker, ragchecker
 
 PLAIN: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
 MINE = Preset("mine", {"question": ("ask",), "documents": ("docs",), "response": ("say",)})
@@ -244,15 +243,6 @@ def test_presets_name_rows_where_their_systems_do(tmp_path: Path) -> None:
     saved = {"results": [SYSTEMS["ragchecker"]], "metrics": {"overall_metrics": {"f1": 1.0}}}
     path = read.write(tmp_path / "out.json", json.dumps(saved, indent=2))
     assert read.only(path, preset="ragchecker") == expected
-
-
-@needs_ragchecker
-def test_the_example_of_ragchecker_itself_is_read(tmp_path: Path) -> None:
-    """With its numbers as metadata, with the preset and without."""
-    path = read.write(tmp_path / "out.json", json.dumps(ragchecker(), indent=2))
-    rows = read.examples(path, preset="ragchecker")
-    assert [(row.id, bool(row.documents)) for row in rows] == [("0", True), ("1", True)]
-    assert read.examples(path) == rows
 
 
 @pytest.mark.parametrize("system", [name for name in SYSTEMS if name != "ragbench"])

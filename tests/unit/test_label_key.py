@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import pytest
@@ -18,7 +17,6 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.signature import (
     Artifact,
-    ResponseSchema,
     Signature,
     canonical_json,
     label_key,
@@ -113,15 +111,6 @@ def test_the_digest_of_a_prompt_is_of_all_that_is_sent(monkeypatch: pytest.Monke
     monkeypatch.setattr("labeler.judges.prompting.RENDERING", -1)
     digests.add(Prompt(name, system, user).artifact.digest)
     assert len(digests | {load_schema().artifact.digest}) == 5
-
-
-def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
-    """Explanations before verdicts: the order goes on the wire."""
-    schema = load_schema()
-    turned = dict(schema.json_schema)
-    turned["properties"] = dict(reversed(turned["properties"].items()))
-    for text, is_same in ((json.dumps(turned), False), (schema.text, True)):
-        assert (ResponseSchema(schema.name, text).artifact == schema.artifact) is is_same
 
 
 def test_a_fact_that_is_added_later_changes_no_key() -> None:
