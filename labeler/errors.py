@@ -55,6 +55,8 @@ _OPTIONS = re.compile(
 )
 _KEYWORDS = {"map": "columns", "id": "id_from", "no-wait": "longest_wait"}
 """Keywords of Python that are not their option's name."""
+_LISTS = frozenset({"allow_http", "header", "query"})
+"""Keywords whose value is a list of what the command line repeats."""
 _spoken = ["Python"]
 """The present caller's language, last."""
 
@@ -89,7 +91,7 @@ def _keyword(found: re.Match[str]) -> str:
     if not value:
         return name
     is_plain = (value.isupper() and value.isidentifier()) or value.replace(".", "").isdecimal()
-    return f"{name}={value if is_plain else repr(value)}"
+    return f"{name}={[value] if name in _LISTS else value if is_plain else repr(value)}"
 
 
 class UsageError(LabelerError):

@@ -77,9 +77,9 @@ def print_sections(sections: Iterable[Section], *, stderr: bool = False) -> None
             parts, dropped = grid.parts(out.width)
             hidden |= dict.fromkeys(dropped)
             for part in parts:
-                block = part.block(out.width)
-                out.write(block.head if gap else f"\n{block.head}", bold=True)
-                out.write(f"{block.body}\n")
+                head, body = part.block(out.width)
+                out.write(head if gap else f"\n{head}", bold=True)
+                out.write(f"{body}\n")
                 gap = True
         if lines:
             out.write("\n".join(lines))

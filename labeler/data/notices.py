@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeAlias
 
 from labeler.catalog import snake_case
@@ -19,6 +21,7 @@ from labeler.data.parsing import REQUIRED
 from labeler.data.written_values import is_printed
 from labeler.sentences.conversation import media_of
 from labeler.sentences.example import Example
+from labeler.sentences.words import read_patterns, read_table
 
 _Fields: TypeAlias = Mapping[str, Any]
 _FIELDS = frozenset(Example.model_fields)
@@ -39,12 +42,12 @@ def notices_of(
     yield from _left_out(found, read)
     yield from _unread(read)
     yield from _of_messages(columns.messages(given) or found.get("question"), read)
-    if _ALTERED.fullmatch(name := str(read.get("id"))):
+    if _PATTERNS["altered"].fullmatch(name := str(read.get("id"))):
         yield "altered", f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
     documents: Sequence[str] = read.get("documents") or ()
     first = next(iter(documents), "")
     short = (text for text in documents if len(text) <= _LONGEST_NAME)
-    if name := next(filter(_NAME.fullmatch, short), ""):
+    if name := next(filter(_PATTERNS["name"].fullmatch, short), ""):
         yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
     rests = () if "documents" in columns.named else columns.rests(given, read)
     if other := further_text(rests, len(first)):
@@ -70,7 +73,7 @@ def _of_texts(question: str, documents: Sequence[str], response: str) -> Iterato
         yield "prompt", "a question that holds a document, as if it were a whole prompt"
     if len(question) > _SHORT and response.startswith(question):
         yield "echo", "a response that begins with the question, as if a prompt were repeated"
-    if _FAULT.match(response):
+    if _PATTERNS["fault"].match(response):
         yield "fault", f"a response such as {response!r:.40}, as of a server or program that failed"
     shown = (question, *documents, response)
     signs = ((text, own) for text in shown for sign, own in _MARKS.items() if sign in text)
@@ -89,36 +92,13 @@ def apart(read: _Fields, before: _Fields) -> Iterator[tuple[str, str]]:
         yield "apart", f"{text} a passage, put all of a question into one list"
 
 
-_MARKS = {
-    "<": ("<|", "<end_of_turn>", "</s>"),
-    "&": ("&quot;", "&#39;", "&nbsp;"),
-    "\\": (r"\n\n", r"\u00"),
-    "[": ("[/INST]",),
-    "\n": ("\nFinal Answer:",),
-    "_": ("_x000D_",),
-    "\ufffd": ("\ufffd",),
-    "â": ("â€", "â\x80"),
-    "Ã": ("Ã©", "Ã¼"),
-    "Ġ": ("Ġthe",),
-    "▁": ("▁the",),
-}
-"""Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page, by
-their first sign, which is looked for first because it is found fast."""
-_FAULT = re.compile(
-    r"(?:HTTP )?(?i:error)(?: code| \d{3})?:|Traceback \(|[\w.]+(?:Error|Exception)[:(]"
-    r"|Internal Server Error|(?:event: .*\s+)?data: ?[\[{]"
-)
-"""What programs write in place of an answer: errors, and the events of a stream."""
-_MONTH = "(?:Jan|Feb|M[aä]r|Apr|Ma[iy]|Ju[nl]|Aug|Sep|O[ck]t|Nov|De[cz])"
-_ALTERED = re.compile(rf'\d+\.0|\d[.,]\d+E\+\d+|="\d+"|\d{{1,2}}(?:-|\. ){_MONTH}|{_MONTH}-\d\d')
-"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones, and
-a number such as 1-2 that Excel made a date."""
-_NAME = re.compile(
-    r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
-    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)*",
-    re.IGNORECASE,
-)
-"""An address, a file, or a record such as ``doc_17``."""
+_TABLE = read_table(__file__, "notices")
+_PATTERNS = read_patterns(__file__, "notices")
+_MARKS = defaultdict[str, list[str]](list)
+"""Marks by their first sign, which is looked for first because it is found fast."""
+for _mark in chain(*_TABLE["marks"].values()):
+    _MARKS[_mark[0]].append(_mark)
+_UNREAD = {name: field for field, names in _TABLE["unread"].items() for name in names.split()}
 _LONGEST_NAME, _SHORT = 300, 10
 
 
@@ -180,18 +160,3 @@ def _meant(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
     names = (name for name in columns if isinstance(name, str) and name not in _FIELDS)
     fields = ((name, _UNREAD.get(snake_case(re.sub(r"\.\d+$", "", name)))) for name in names)
     return tuple((name, field) for name, field in fields if field)
-
-
-_ANSWERS = (
-    *("ground_truth", "gold", "gold_answer", "golden_answer", "correct_answer", "ideal_answer"),
-    *("reference_answer", "expected_answer", "expected_output", "expected_response"),
-)
-_UNREAD = {
-    # As pandas calls an index without a name in a table: __index_level_0__.
-    **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
-    **dict(zip(REQUIRED, REQUIRED, strict=True)),
-    **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
-    **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
-    **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),
-}
-"""Columns, in snake case, that may be meant as a field that has another name or spelling."""

@@ -178,12 +178,13 @@ class Doubt(Displayed):
             wrong = f"About {sum(one.doubt for one in ranked):.0f} of {count} are wrong"
             title = f"{wrong}, judging by {self.corrections:,} that people checked."
             notes = ["so many are wrong if those that people checked were drawn at random"]
-        heads = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
+        heads = [Column("id", words=True), Column("sentence", words=True)]
+        heads += [Column("verdict", drop=1, words=True), Column("doubt")]
         first = ranked[:_SHOWN]
         rows = [(shortened(one.id), one.sentence, one.said, f"{one.doubt:.3f}") for one in first]
         if len(ranked) > _SHOWN:
             notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
-        return Display(title, Grid([*heads, Column("doubt")], rows), notes)
+        return Display(title, Grid(heads, rows), notes)
 
 
 def fit_doubt(

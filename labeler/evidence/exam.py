@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice, zip_longest
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from labeler.calculators.significance import wilson_ends
 from labeler.data.options import keywords
@@ -234,8 +234,14 @@ def _targets(judged: Sequence[Sequence[Outcome]]) -> list[copies.Target]:
     return copies.in_turn(by_record)
 
 
-_Copy: TypeAlias = tuple[Kind, str, Example]
-"""A copy that a judge is asked about, and the key of the sentence that it was made of."""
+class _Copy(NamedTuple):
+    """A copy that a judge is asked about, and the key of the sentence that it was made of."""
+
+    kind: Kind
+    key: str
+    example: Example
+
+
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
 """By kind, whether the judge is right about each copy; ``None`` without a label."""
 
@@ -245,16 +251,16 @@ def _copies(kind: Kind, targets: Sequence[copies.Target]) -> Iterator[_Copy]:
         random = Random(f"{kind.name} {one.record.key} {one.key}")  # noqa: S311 - no secrets
         if copy := kind.copy(one, targets, random):
             name = f"{one.record.id}#{one.key}#{kind.name}"
-            yield kind, one.key, copies.as_example(copy, name)
+            yield _Copy(kind, one.key, copies.as_example(copy, name))
 
 
 def _verdicts(ask: copies.Asking, every: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
     """Ask about all copies; those of the same again under another trial."""
     found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):
-        asked = [one for one in every if (one[0].name == AGAIN) == again]
+        asked = [one for one in every if (one.kind.name == AGAIN) == again]
         trial = {"trial": int(options["trial"]) + again}
-        outcomes = ask([example for *_, example in asked], options | trial)
+        outcomes = ask([one.example for one in asked], options | trial)
         for (kind, key, _), outcome in zip(asked, outcomes, strict=True):
             judged = judged_sentences(outcome.label) if isinstance(outcome, LabelRecord) else {}
             expected = kind.group == HARMLESS

@@ -56,8 +56,8 @@ class Provider:
     """True if its models answer questions with probabilities and write no text."""
 
     def short(self, model: str) -> str:
-        """Return a model's name without the start that may be left out."""
-        return model.removeprefix(self.prefix)
+        """Return a model's name without spaces around it, and the start that may be left out."""
+        return model.strip().removeprefix(self.prefix)
 
     @property
     def address(self) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, Literal, NamedTuple
+from unicodedata import normalize
 
 from typing_extensions import TypeVar
 
@@ -25,7 +26,7 @@ from labeler.labels.answers import (
     VerbatimLabel,
     VerbatimSupport,
 )
-from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.example import Frozen, KeyedExample, position
 
 AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 
@@ -90,11 +91,11 @@ class CheckedAnswer(NamedTuple, Generic[AnswerT]):
 def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample) -> CheckedAnswer:
     """Check an answer against the sentences that were shown.
 
-    Trivial spelling (``0A``, ``[0a]``, ``0a.``, two keys in one text, a repeated key) is repaired
-    and counted. Violations are faults that no metric could compute with: a key that was not shown,
-    a response sentence judged never or twice, full support without support. For claims: a sentence
-    that neither has claims nor is listed without claims, a verdict without the keys it needs, and a
-    sentence whose support contradicts its claims.
+    Trivial spelling (``0A``, ``[0a]``, ``0a.``, several keys or a range in one text, a repeated
+    key) is repaired and counted. Violations are faults that no metric could compute with: a key
+    that was not shown, a response sentence judged never or twice, full support without support. For
+    claims: a sentence that neither has claims nor is listed without claims, a verdict without the
+    keys it needs, and a sentence whose support contradicts its claims.
     """
     check = _Check(example)
     label = check.label(answer)
@@ -315,11 +316,23 @@ class _Check:
         """Return the keys that a text names; the text itself if it names none."""
         if text in self.evidence or text in SPECIAL_SUPPORT:
             return [text]
-        parts = [_spelling(part) for part in _SEPARATOR.split(text) if part.strip()]
+        texts = filter(None, _SEPARATOR.split(normalize("NFKC", text)))
+        parts = [key for part in texts for key in self._range(part) or [_spelling(part)]]
         if parts and all(part in self.evidence or part in SPECIAL_SUPPORT for part in parts):
             self.repairs["spelling" if len(parts) == 1 else "joined_keys"] += 1
             return parts
         return [text]
+
+    def _range(self, text: str) -> list[str]:
+        """Return the keys from one to another of the same text, as of ``0a-0c``."""
+        ends = [_spelling(end) for end in _TO.split(text)]
+        if not (ends[1:] and self.evidence.issuperset(ends)):
+            return []
+        first, last = position(ends[0]), position(ends[-1])
+        if first[:2] != last[:2]:
+            return []
+        between = [key for key in self.evidence if first <= position(key) <= last]
+        return sorted(between, key=position)
 
     def _violate(self, kind: ViolationKind, field: str, keys: list[str]) -> None:
         if keys:
@@ -334,9 +347,11 @@ def _with(part: _PartT, **values: str | tuple[object, ...]) -> _PartT:
     return part if same else part.model_copy(update=values)
 
 
-_SEPARATOR = re.compile(r"[,;\s]+")
+_SEPARATOR = re.compile(r"(?:[,;\s/|&\u3001]|\band\b)+")
+_TO = re.compile(r"[-\u2010-\u2014]|\.\.+")
+_AROUND = " \t\n[](){}<>\"'`.:*#\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u200b\ufeff"
 
 
 def _spelling(key: str) -> str:
-    """Normalize common spellings of a key: ``[0A]``, ``"0a"``, or ``0a.``."""
-    return key.strip(" \t\n[](){}\"'`.:").lower()
+    """Normalize common spellings of a key: ``[0A]``, ``"0a"``, ``**0a**``, or ``0a.``."""
+    return key.strip(_AROUND).lower()

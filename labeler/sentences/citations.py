@@ -96,7 +96,7 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
-_NUMBER = r"[0-9０-９]{1,3}"
+_NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|and|,\s{0,2}and)\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
 _NAME = r"(?:[Dd]oc(?:ument)?s?\b\.?|[Pp]assages?|[Ss]ources?|[Cc]ontexts?|[Cc]hunks?|[Ee]xcerpts?)"

@@ -292,9 +292,16 @@ def kinds(answer: GPTLabelingOutput | VerbatimLabel) -> list[tuple[str, tuple[st
     [
         *(
             ([key], ("0a",), {"spelling": 1})
-            for key in ("0A", "[0a]", "0a.", "(0a)", '"0a"', " 0a ", "`0a`", "0a:")
+            for key in ("0A", "[0a]", "0a.", "(0a)", '"0a"', " 0a ", "`0a`", "0a:", "**0a**")
         ),
+        (["<0a>", "\u201c0a\u201d", "\uff10a"], ("0a",), {"spelling": 3, "duplicate_key": 2}),
         (["0a, 1a."], ("0a", "1a"), {"joined_keys": 1}),  # RAGBench has such entries
+        (["0a/1a", "0a and 1a"], ("0a", "1a"), {"joined_keys": 2, "duplicate_key": 2}),
+        (
+            ["0a-0b", "0A\u20130a"],
+            ("0a", "0b"),
+            {"joined_keys": 1, "spelling": 1, "duplicate_key": 1},
+        ),
         (["1a", "0a", "1a", "0A"], ("1a", "0a"), {"duplicate_key": 2, "spelling": 1}),
     ],
 )
@@ -307,7 +314,9 @@ def test_trivial_spelling_is_repaired_and_counted(
     assert (checked.repairs, checked.violations) == (repairs, ())
 
 
-@pytest.mark.parametrize("key", ["0c", "2a", "a", "", "0", "document 0", "0a 0z"])
+@pytest.mark.parametrize(
+    "key", ["0c", "2a", "a", "", "0", "document 0", "0a 0z", "0a-1a", "0b-0a", "!0a"]
+)
 def test_a_key_that_was_not_shown_is_a_violation(key: str) -> None:
     """It is named as given, and left out of the label."""
     answer = output(relevant=["0b", key])

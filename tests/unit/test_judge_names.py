@@ -48,7 +48,7 @@ def spec_of(judge: str, **options: Any) -> OpenAISpec:
 def test_a_providers_name_means_its_address_and_settings() -> None:
     """The rest of the name is the model, which may hold a colon; openai is as it was."""
     named = spec_of("openai:m", seed=1)
-    assert named == spec_of("openai", model="m", seed=1)
+    assert named == spec_of("openai", model=" m\n", seed=1)
     assert named.model_dump() == OpenAISpec(model="m", seed=1).model_dump()
     mistral = spec_of("mistral:mistral-large-latest")
     assert str(mistral) == "mistral/mistral-large-latest"

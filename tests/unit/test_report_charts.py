@@ -155,7 +155,7 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path) -> None:
     index = page.blocks["index"]
     assert (index["name"], index["metrics"]) == ("labels.jsonl", ["relevance"])
     assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
-    assert "Intervals of the mean: 90 %" in page.texts
+    assert "90 % intervals of the mean: " in page.texts
     assert "grouped by question" in page.texts
 
 

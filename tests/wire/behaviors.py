@@ -281,6 +281,7 @@ BEHAVIOURS: dict[str, Behavior] = {
     "fenced": says("```json\n{}\n```"),
     "extra-field": answers(lambda label: label.update(score=1)),
     "twice-name": says_of(twice_named),
+    "word-verdict": answers(lambda label: label.update(overall_supported="true")),
     "lone-surrogate": says('{"relevance_explanation": "\\ud800"}'),
     "unknown-key": answers(lambda label: label["all_relevant_sentence_keys"].append("9z")),
     "special-key": answers(lambda label: label["all_utilized_sentence_keys"].append("general")),

@@ -242,7 +242,8 @@ ENDS = {
         for cached in (0, 200)
     }),
     # Answers that break the rules are sent back once
-    **ending("malformed", UNFIT, "malformed fenced extra-field twice-name", requests=2),
+    **ending("malformed", UNFIT, "malformed fenced twice-name", requests=2),
+    **ending("malformed", f"{UNFIT}: extra_forbidden in answer.score", "extra-field", requests=2),
     **ending("malformed", UNFIT, "lone-surrogate", requests=2),
     "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, UNFIT),
     **{
@@ -318,6 +319,7 @@ STATUSES = {
 CONNECTIONS = {
     **ending("transport", "the connection failed", "reset close short", **AGAIN),
     **ending("transport", NO_COMPLETION, "html json-list json-null deep-json", **AGAIN),
+    **ending("transport", NO_COMPLETION, {"another API": body(b'{"response": "{}"}')}, **AGAIN),
     **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8")},
     **ending(
         "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",

@@ -202,7 +202,7 @@ _JUDGED_ALIKE = [
     "ok", "unknown-key", "special-key", "missing-sentence", "twice-sentence", "empty-support",
     "malformed", "fenced", "extra-field", "lone-surrogate", "empty", "no-content", "list-content",
     "refusal", "filtered", "truncated", "no-usage", "text-usage", "null-usage", "odd-model",
-    "odd-finish", "400", "400-context", "400-filter", "413", "no-choices",
+    "odd-finish", "400", "400-context", "400-filter", "413", "no-choices", "word-verdict",
 ]  # fmt: skip
 
 

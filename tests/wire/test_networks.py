@@ -85,7 +85,7 @@ def test_http_to_a_container_must_be_allowed_by_its_name() -> None:
     """The refusal names the option; another name than the allowed one stays refused."""
     with Provider() as provider:
         url = f"http://vllm.test:{provider.port}/v1"
-        with pytest.raises(UsageError, match=r"allow_http=.vllm\.test"):
+        with pytest.raises(UsageError, match=r"allow_http=..vllm\.test"):
             label(url)
         with pytest.raises(UsageError, match="in the clear"):
             label(url, allow_http=["other.test"])
@@ -220,7 +220,7 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
             ({"base_url": f"https://{user}@example.org/v1"}, "no user or password")
             for user in ("user:SENTINEL", "SENTINEL")
         ),
-        ({"base_url": "https://example.org/v1?key=SENTINEL"}, "takes no"),
+        ({"base_url": "https://example.org/v1?key=SENTINEL"}, "end with its path"),
         *(({"base_url": url}, "https://") for url in ("ftp://example.org", "example.org/v1", "")),
         ({"base_url": "https://[::1"}, "not a URL"),
         ({"base_url": "https://example.org:port/v1"}, "not a URL"),
@@ -337,20 +337,22 @@ def test_a_command_without_a_key_ends_the_run(
     assert provider.requests == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration, ValueError, None])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_key_function_that_raises_ends_the_run(
-    error: type[BaseException], *, is_async: bool
+def test_a_key_function_without_a_key_ends_the_run(
+    error: type[BaseException] | None, *, is_async: bool
 ) -> None:
-    """Also with what would end a thread or an event loop."""
+    """Also with what would end a thread or an event loop, or with nothing."""
 
-    def fails() -> str:
-        raise error
+    def fails() -> Any:
+        if error:
+            raise error
 
-    async def fails_later() -> str:
-        raise error
+    async def fails_later() -> Any:
+        return fails()
 
-    said = "raised (StopIteration|RuntimeError)" if error is StopIteration else error.__name__
+    said = error.__name__ if error else "must be a text, got a NoneType"
+    said = "raised (StopIteration|RuntimeError)" if error is StopIteration else said
     with Provider() as provider, pytest.raises(FatalJudgeError, match=said):
         label(provider.url, api_key=fails_later if is_async else fails)
 

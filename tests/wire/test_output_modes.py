@@ -23,7 +23,7 @@ from labeler.store import LabelStore, MemoryStore
 from support import samples
 from support.scored import criterion
 from support.watching import Watch
-from wire.behaviors import Behavior, error, says, says_of
+from wire.behaviors import Behavior, answers, error, says, says_of
 from wire.fault_table import answered
 from wire.provider import Call, Provider, completes, label_for
 from wire.runs import brief, in_a_batch, judge_of, reasons, records, row_file, rows, run
@@ -128,6 +128,10 @@ UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
     "no call": ("tools", answered(), {"no_tool_call": 1}),
     "spelled": ("strict", answered(content=lambda t: "Sure: " + t.replace('"0a"', '"[0A]"', 1)),
                 {"preface": 1, "spelling": 1}),
+    "list as text": ("tools", answers(lambda label: label.update(
+        all_utilized_sentence_keys=json.dumps(label["all_utilized_sentence_keys"]))),
+                     {"quoted": 1}),
+    "line breaks": ("json", answered(content=lambda t: t.replace(" ", "\n")), {}),
 }  # fmt: skip
 
 

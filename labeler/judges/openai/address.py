@@ -55,7 +55,9 @@ def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
     if parts.username is not None or parts.password is not None:
         raise UsageError("base_url must hold no user or password: pass the key as api_key")
     if parts.query or parts.fragment:
-        raise UsageError("base_url must end with its path: it takes no ? and no #")
+        raise UsageError(
+            "base_url must end with its path: give what follows ? as --query api-version=2024-10-21"
+        )
     allowed = {name.lower() for name in allow_http}
     if parts.scheme == "http" and not is_loopback(host) and host not in allowed:
         raise UsageError(
@@ -107,12 +109,14 @@ def require_named_server(base_url: str | None, provider: str = "openai") -> None
         )
 
 
-def usable_key(key: str) -> str:
+def usable_key(key: object) -> str:
     """Return an API key if it can be sent in a header.
 
     Raises:
-        UsageError: the key is empty or has invalid characters; it is not repeated.
+        UsageError: the key is not a text, is empty, or has invalid characters; it is not repeated.
     """
+    if not isinstance(key, str):
+        raise UsageError(f"the API key must be a text, got a {type(key).__name__}")
     if not key:
         raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")
     if not key.isascii() or not key.isprintable() or " " in key:
@@ -199,7 +203,7 @@ def read_proxy(choice: str | None, base_url: str) -> Proxy | None:
         proxies = getproxies_environment()
         url = proxies.get(address.scheme) or proxies.get("all")
         exempt = is_loopback(address.hostname or "") or proxy_bypass(host_of(base_url))
-        where = f"--proxy env: {address.scheme.upper()}_PROXY"
+        where = f"--proxy env: {address.scheme.upper()}_PROXY or ALL_PROXY"
         return None if not url or exempt else _parse_proxy(url, where, secret=True)
     if choice.startswith("@"):
         url = _variable("--proxy", choice[1:])

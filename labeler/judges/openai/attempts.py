@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from labeler.errors import validation_faults
+from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
@@ -121,7 +122,7 @@ class AttemptLog:
         self.cap, self.cap_raised = self.cap * 2, True
         return True
 
-    def read(self, text: str, *, strict: bool | None = None) -> Frozen:
+    def read(self, text: str) -> Frozen:
         """Read an answer and check it, once.
 
         Raises:
@@ -130,9 +131,12 @@ class AttemptLog:
         failed, self.failed = self.failed, None
         if failed is not None:
             raise failed
+        output = self.task.answer_type
         answer, self.has_duplicates = parse_object(text)
-        plain = text if answer is None else flat(answer)
-        return _reader_of(self.task.answer_type).validate_json(plain, strict=strict, context=self)
+        plain, is_quoted = (text, False) if answer is None else flat(answer, _texts_of(output))
+        if is_quoted:
+            self.latest = self.latest._replace(repairs=(*self.latest.repairs, "quoted"))
+        return _reader_of(output).validate_json(plain, context=self)
 
     def reask_message(self) -> str:
         """Return the message that asks the judge to correct its latest answer."""
@@ -160,7 +164,9 @@ class AttemptLog:
             thought = self.latest.thought
             facts = f"the model wrote into {thought} only" if thought else ""
             return ObservedError("empty", facts=facts), ""
-        return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
+        fault = validation_faults(error)[0]
+        place = plain_code(".".join(("answer", *map(str, fault["loc"]))))  # may quote a document
+        return ObservedError("malformed"), f"{fault['type']} in {place or 'a field'}"
 
     def in_vain(self) -> dict[str, Any]:
         """Return the facts of a record that got no usable answer, for its error."""
@@ -190,6 +196,13 @@ class AttemptLog:
 ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("attempt_log")
 """Attempt log of the record in the current task. instructor's own channel, ``context=``, would run
 every message, documents included, through a template engine."""
+
+
+@cache
+def _texts_of(output: type[Frozen]) -> frozenset[str]:
+    """Return the names of an answer's texts."""
+    fields = output.model_fields.items()
+    return frozenset(name for name, field in fields if field.annotation is str)
 
 
 @cache

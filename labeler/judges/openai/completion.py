@@ -190,6 +190,8 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     logprobs = object_of(choice.get("logprobs"))
     if message is None and usage and error == ObservedError("no_choices"):
         error = ObservedError("slipped")  # it was paid for
+    elif "choices" not in values and error == ObservedError("no_choices"):
+        error = ObservedError("not_json")
     if error is not None and error.kind == "oversized":
         content = ""
     return Completion(

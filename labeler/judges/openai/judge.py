@@ -411,9 +411,9 @@ class _Answer(OpenAISchema):
         return {}
 
     @classmethod
-    def model_validate_json(cls, text: str, **how: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - the same
+    def model_validate_json(cls, text: str, **_: Any) -> Any:  # type: ignore[override]  # noqa: ANN401 - the same
         """Read the answer and check it against the contract."""
-        return _Read(ATTEMPT_LOG.get().read(text, strict=how.get("strict")))
+        return _Read(ATTEMPT_LOG.get().read(text))
 
 
 class _NotWhileJudging(logging.Filter):

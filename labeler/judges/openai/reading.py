@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from io import StringIO
 from typing import Any
 
@@ -280,30 +281,54 @@ def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None
         return values
 
     try:
-        answer, end = json.JSONDecoder(object_pairs_hook=named).raw_decode(text.strip(_SPACE))
+        # Models write line breaks into texts as they are.
+        decoder = json.JSONDecoder(object_pairs_hook=named, strict=False)
+        answer, end = decoder.raw_decode(text.strip(_SPACE))
     except (ValueError, RecursionError):
         return None, False
     is_object = isinstance(answer, dict) and not (ends and text.strip(_SPACE)[end:])
     return answer if is_object else None, has_duplicates
 
 
-def flat(answer: dict[str, Any]) -> str | bytes:
+def flat(answer: dict[str, Any], texts: AbstractSet[str]) -> tuple[str | bytes, bool]:
     """Return the JSON of an answer with the fields of its class.
 
-    Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
-    empty. Anything else stays as it is, for the reader to reject.
+    Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out, or
+    leaves null, are empty. A list that a model wrote as a text is read. Anything else stays as it
+    is, for the reader to reject.
+
+    Args:
+        answer: the answer, which is changed.
+        texts: names of its fields that are texts, whatever they begin with.
+
+    Returns:
+        The JSON, and true if a list was a text.
     """
-    for value in answer.values():
-        for entry in list_of(value):
-            decision = at(entry, "decision")
-            if isinstance(decision, dict) and not entry.keys() & decision.keys():
-                del entry["decision"]
-                empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
-                entry.update({**dict.fromkeys(empty, ()), **decision})
+    is_quoted = _read_lists(answer, answer.keys() - texts)
+    for entry in (entry for value in answer.values() for entry in list_of(value)):
+        decision = at(entry, "decision")
+        if isinstance(decision, dict) and not entry.keys() & decision.keys():
+            del entry["decision"]
+            empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
+            entry.update(dict.fromkeys(empty, ()))
+            entry.update({name: one for name, one in decision.items() if one is not None})
+        is_quoted |= isinstance(entry, dict) and _read_lists(entry, _CLAIM_KEYS)
     try:
-        return to_json(answer, inf_nan_mode="constants")
+        return to_json(answer, inf_nan_mode="constants"), is_quoted
     except ValueError:  # a lone surrogate, or nested deeper than it writes
-        return json.dumps(answer)
+        return json.dumps(answer), is_quoted
+
+
+def _read_lists(values: dict[str, Any], names: Iterable[str]) -> bool:
+    """Read the fields of some names that are lists as text; return True if one is."""
+    found = dict[str, Any]()
+    for name in names:
+        text = text_of(values.get(name))
+        one, has_duplicates = parse_object(f'{{"": {text}}}') if text[:1] == "[" else (None, False)
+        if one and len(one) == 1 and not has_duplicates:
+            found[name] = one[""]
+    values.update(found)
+    return bool(found)
 
 
 _SUPPORT_KEYS = ("supporting_sentence_keys",)

@@ -13,6 +13,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from httpx2 import create_ssl_context
@@ -326,7 +327,7 @@ async def _call(source: KeySource) -> str:
     """Return the key of a source, which may block."""
     try:
         made = await asyncio.to_thread(_guarded, source)
-        return usable_key(made if isinstance(made, str) else await made)
+        return usable_key(await made if isawaitable(made) else made)
     except UsageError as error:
         raise NoKey(str(error)) from None
     except (NoKey, asyncio.CancelledError):

@@ -459,7 +459,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
         else:
             is_again, once = log.reasks < spec.reasks, Once()
             try:
-                answer = log.read(found.content, strict=True)
+                answer = log.read(found.content)
             except ValidationError as error:
                 state.flaw, detail = log.rejection(error)
                 state.messages = log.reask_messages()

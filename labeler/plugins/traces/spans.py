@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
@@ -31,7 +31,6 @@ from labeler.data.lines import load_json
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
 from labeler.plugins.traces.attributes import (
-    MESSAGES,
     RETRIEVED,
     attributes_of,
     items,
@@ -41,6 +40,7 @@ from labeler.plugins.traces.attributes import (
     short_ones,
 )
 from labeler.plugins.traces.retrievals import Found, documents_of, found_in, selects
+from labeler.sentences.words import read_names
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -97,107 +97,31 @@ class SpanFault(NamedTuple):
 
 # Formats
 
-_LISTS = ("resource_spans", "scope_spans", "spans", "data.spans")
-"""Lists of spans, or of objects with such lists; the latter two may be JSON in a text."""
-_TRACE = ("trace_id", "context.trace_id")
-_SPAN = ("span_id", "context.span_id")
-_PARENT = ("parent_span_id", "parent_id", "parent_run_id", "parent_observation_id")
-_START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp", "start_timestamp")
-_MLFLOW_TRACE = ("info.trace_id", "info.request_id", "trace_id", "request_id")
+_NAMES = read_names(__file__, "spans")
+"""Names of fields and attributes by their meaning, see ``spans.toml``."""
+_LISTS, _START, _MLFLOW_TRACE, _KIND = (
+    _NAMES[one] for one in ("lists", "starts", "mlflow_traces", "kind")
+)
+_IDS = (_NAMES["trace_ids"], _NAMES["span_ids"], _NAMES["parents"])
 _ID_BYTES, _TRACE_BYTES = 8, 16
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
-_LANGFUSE_TYPES = frozenset(
-    {
-        *("span", "generation", "event", "agent", "tool", "chain"),
-        *("retriever", "embedding", "evaluator", "guardrail"),
-    }
+_LANGFUSE_TYPES, _RETRIEVING = (frozenset(_NAMES[one]) for one in ("langfuse_types", "retrieving"))
+_KINDS, _BY_WORD = (
+    {name: kind for kind in get_args(Kind) for name in _NAMES.get(f"{table}_{kind}", ())}
+    for table in ("kinds", "words")
 )
-
-# Attributes: the names of each thing, by precedence; last the fields of Langfuse and LangSmith
-
-_KIND = (
-    "openinference.span.kind",
-    "mlflow.spanType",
-    "langfuse.observation.type",
-    "gen_ai.operation.name",
-    "traceloop.span.kind",
-    "langsmith.span.kind",
-    "ai.operationId",
-    "llm.request.type",
-    "type",
-    "run_type",
-)
-_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("retriever", "retrieval"), "retriever"),
-    **dict.fromkeys(("reranker", "rerank"), "reranker"),
-    **dict.fromkeys(("llm", "chat_model", "generation", "chat"), "llm"),
-    **dict.fromkeys(("generate_content", "text_completion", "completion"), "llm"),
-    **dict.fromkeys(("tool", "execute_tool"), "tool"),
-    **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
-    **dict.fromkeys(("prompt", "parser", "event"), "aside"),
-    **dict.fromkeys(("ai.generatetext.dogenerate", "ai.streamtext.dostream"), "llm"),
-    **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
-    "ai.toolcall": "tool",
-}
-_RETRIEVING = frozenset({"retriever", "retrieval", "retrieve"})
-"""Last words of the names of steps that retrieve."""
-_ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
-_BY_WORD: dict[str, Kind] = {
-    **dict.fromkeys(("retriever", "search"), "retriever"),
-    **dict.fromkeys(("embedder", "builder"), "aside"),
-    "ranker": "reranker",
-    "generator": "llm",
-    "invoker": "tool",
-}
-"""The kind of a component by the last word of its class."""
+"""The kind of a span by its name, and by the last word of a component's class."""
 _BY_ATTRIBUTE: dict[str, Kind] = {
     "gen_ai.tool.name": "tool",
     "request_data": "llm",
     RETRIEVED: "retriever",
 }
 """The kind of a span that names none, by an attribute that it has."""
-_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", MESSAGES)
-_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", *_ALL_MESSAGES)
-_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", *_ALL_MESSAGES)
-_INPUT = (
-    "input.value",
-    "langfuse.observation.input",
-    "mlflow.spanInputs",
-    "gen_ai.retrieval.query.text",
-    "gen_ai.tool.call.arguments",
-    "traceloop.entity.input",
-    "ai.prompt",
-    "ai.prompt.messages",
-    "ai.toolCall.args",
-    "haystack.component.input",
-    "tool_arguments",
-    "request_data",
-    "input",
-    "inputs",
-)
-_OUTPUT = (
-    "output.value",
-    "langfuse.observation.output",
-    "mlflow.spanOutputs",
-    "gen_ai.tool.call.result",
-    "traceloop.entity.output",
-    "ai.response.text",
-    "ai.toolCall.result",
-    "haystack.component.output",
-    "tool_response",
-    "response_data",
-    "final_result",
-    "output",
-    "outputs",
-)
-_AS_JSON = ("mlflow.", "ai.toolCall.", "traceloop.")
-"""Begins the names of values that are always JSON."""
-_DOCUMENTS = (
-    "retrieval.documents",
-    "reranker.output_documents",
-    "gen_ai.retrieval.documents",
-    RETRIEVED,
+_ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
+_MESSAGES, _REPLIES = (_NAMES[one] + _NAMES["all_messages"] for one in ("messages", "replies"))
+_INPUT, _OUTPUT, _AS_JSON, _DOCUMENTS = (
+    _NAMES[one] for one in ("input", "output", "as_json", "documents")
 )
 _TALKING = frozenset({"llm", "other", "tool"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
@@ -205,23 +129,9 @@ _NO_TEXT = re.compile(
     r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
 )
 """What Python prints for a stream or another object, and the raw events of a stream."""
-MODEL = (
-    "gen_ai.response.model",
-    "gen_ai.request.model",
-    "llm.model_name",
-    "langfuse.observation.model.name",
-    "mlflow.llm.model",
-    "extra.metadata.ls_model_name",
-    "provided_model_name",
-    "model",
+MODEL, TOOL, USER, SESSION, RESPONSE_ID = (
+    _NAMES[one] for one in ("model", "tool", "user", "session", "response_id")
 )
-TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", _ENTITY)
-USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user", "user_id")
-SESSION = (
-    *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
-    "session_id",
-)
-RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 
 _LONGEST_ID = 200
 
@@ -303,15 +213,10 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _mapping(value: object) -> Fields:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _mlflow_facts(named: Fields) -> dict[str, Any]:
     """Return the attributes that the spans of a trace of MLflow share."""
-    known, tags = (
-        _mapping(_first(named, (f"info.{name}", name))) for name in ("trace_metadata", "tags")
-    )
+    both = (_first(named, (f"info.{name}", name)) for name in ("trace_metadata", "tags"))
+    known, tags = (one if isinstance(one, Mapping) else {} for one in both)
     return {**known, **{f"tags.{name}": value for name, value in tags.items()}}
 
 
@@ -322,8 +227,8 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         return SpanFault("malformed", "its ids or attributes are not as OTLP has them")
     # Ids of Langfuse and LangSmith are any texts.
-    described = _is_described(fields) or _first(named, _SPAN) is not None
-    given = (_first(named, names) for names in (_TRACE, _SPAN, _PARENT))
+    described = _is_described(fields) or _first(named, _IDS[1]) is not None
+    given = (_first(named, names) for names in _IDS)
     sizes = (_TRACE_BYTES, _ID_BYTES, _ID_BYTES)
     ids = [
         _hex_id(one, size) if described else text(one)
