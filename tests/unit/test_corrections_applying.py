@@ -156,15 +156,6 @@ def test_a_failure_stays_among_the_labels_that_it_belongs_to() -> None:
     assert made[2] == unread
 
 
-def test_corrected_labels_are_not_corrected_again() -> None:
-    """Corrections speak of the judge's."""
-    made = corrected(RECORD, [])
-    with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
-        corrected(made, [])
-    with pytest.raises(UsageError, match="corrected already"):
-        applied([made])
-
-
 def test_labels_stay_one_population_whoever_answered() -> None:
     """Changed, confirmed and unjudged labels keep the reply; each model has its own mean."""
     records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
@@ -208,8 +199,12 @@ def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
         assert judgment_of(judged.label).support == expected
 
 
-def test_two_labels_under_one_key_are_not_corrected() -> None:
+def test_two_labels_under_one_key_or_corrected_ones_are_not_corrected() -> None:
     """What was said of one would silently change the other; the same label twice is one."""
+    made = corrected(RECORD, [])
+    for again in (lambda: corrected(made, []), lambda: applied([made])):
+        with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
+            again()
     other = RECORD.model_copy(update={"label": record(relevant=["0b"]).label})
     said = correction(RECORD, judgment(utilized=[]))
     with pytest.raises(UsageError, match="twice under one key"):

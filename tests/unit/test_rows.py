@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -97,16 +96,6 @@ def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
     rows = row_file(tmp_path, mark + line() + b"\r", b"", b"  ", mark + line(id="2") + b"\r")
     assert all(isinstance(row.content, Example) for row in rows)
     assert [row.where.rpartition(":")[2] for row in rows] == ["1", "4"]
-
-
-def test_compressed_rows_are_read(tmp_path: Path) -> None:
-    """A broken file and a missing one are named."""
-    path = write(tmp_path / "rows.jsonl.gz", gzip.compress(line()))
-    assert only(path).id == "1"
-    write(path, gzip.compress(line())[:-9])
-    for name in ("rows.jsonl.gz", "nowhere.jsonl"):
-        with pytest.raises(UsageError, match=rf"cannot read .*{name}"):
-            contents(tmp_path / name)
 
 
 def test_standard_input_and_pipes_are_read_once_and_kept(
