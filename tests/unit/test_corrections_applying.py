@@ -201,8 +201,8 @@ def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
 
 def test_two_labels_under_one_key_or_corrected_ones_are_not_corrected() -> None:
     """What was said of one would silently change the other; the same label twice is one."""
-    made = corrected(RECORD, [])
-    for again in (lambda: corrected(made, []), lambda: applied([made])):
+    once = corrected(RECORD, [])
+    for again in (lambda: corrected(once, []), lambda: applied([once])):
         with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
             again()
     other = RECORD.model_copy(update={"label": record(relevant=["0b"]).label})
