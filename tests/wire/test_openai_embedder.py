@@ -123,11 +123,10 @@ def test_an_empty_text_is_not_sent() -> None:
     """It has an error in its place, and the others their vectors; no texts are no request."""
     with Provider() as provider:
         found = embed(embedder_of(provider), "", "one", "")
-        assert sent(provider) == [["one"]]
         assert reasons(found) == ["empty_text", "vector", "empty_text"]
         assert reasons(embed(embedder_of(provider), "")) == ["empty_text"]
         assert embed(embedder_of(provider)).vectors == ()
-        assert len(provider.requests) == 1
+        assert sent(provider) == [["one"]]
 
 
 # What a server may send instead
