@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -323,12 +324,15 @@ def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
     assert late.content.reason == "ambiguous_columns"
 
 
-@pytest.mark.parametrize("other", ["model_answer", "prediction", "result", "response_a"])
+@pytest.mark.parametrize(
+    "other", ["model_answer", "prediction", "result", "response_a", "completions[0]"]
+)
 def test_an_answer_next_to_a_clearer_response_stops_with_both(other: str) -> None:
     """In data sets it is the right one; either mapping reads the row."""
-    row = {"question": "Q?", "context": [{"text": "D."}], "answer": "Right.", other: "R."}
+    given = {other.removesuffix("[0]"): ["R."] if other.endswith("]") else "R."}
+    row = {"question": "Q?", "context": [{"text": "D."}], "answer": "Right.", **given}
     first, last = {"response": other, "reference": "answer"}, {"response": "answer"}
-    with pytest.raises(UsageError, match=f"columns={first} or columns={last}"):
+    with pytest.raises(UsageError, match=re.escape(f"columns={first} or columns={last}")):
         list(open_rows([row]))
     read = [only(row, **columns) for columns in (first, last)]
     assert [(one.response, one.reference) for one in read] == [("R.", "Right."), ("Right.", None)]
