@@ -322,6 +322,8 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
     with pytest.raises(UsageError, match="a plot is of one metric"):
         labels.plot("all")
     assert "no row has a value" in labels.failures.plot("adherence").svg
+    both = labels + [relabeled(cast("LabelRecord", one), model="m-9") for one in labels]
+    assert ">&lt;b&gt;, embedded/m-9</text>" in both.plot("adherence", by="group").svg
     # At a prompt, a record is a table with a title of its verdicts and what they rest on.
     title, *rest = repr(record(id="r1", support={"a": ["0a"], "b": []}, response=2)).splitlines()
     assert re.fullmatch("label 'r1' by .*: not supported", title)

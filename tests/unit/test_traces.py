@@ -77,18 +77,30 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(join:
         ({"documents": ["A", "B", "C"]}, {"documents": []}, ANSWER, []),
         ({"documents": ["A", "B"]}, {"documents": ["B"], "answer": "Oak."}, ANSWER, [*"ABC"]),
         ({"documents": ["A", "B"]}, {"documents": ["E"]}, ANSWER, [*"ABC"]),
+        ({"documents": ["A"]}, {"documents": ["A", "E"]}, ANSWER, ["B", "C", "A", "E"]),
+        ({"documents": ["A"]}, {"documents": ["A and more."]}, ANSWER, ["B", "C", "A and more."]),
         (None, None, {"answer": ANSWER, "context": ["C", "A"]}, ["C", "A"]),
+        (None, None, {"answer": ANSWER, "context": ["C and more."]}, ["C and more."]),
+        (None, None, {"answer": ANSWER, "results": ["E"]}, [*"ABC"]),
         (None, None, {"answer": ANSWER, "citations": [{"text": "C"}]}, [*"ABC"]),
     ],
 )
-def test_documents_that_a_step_left_out_were_not_shown(
+def test_documents_that_a_step_changed_were_shown_so(
     join: Join, inputs: object, outputs: object, answer: object, documents: list[str]
 ) -> None:
-    """Graders keep some of the documents; an answer may list those that its model was shown."""
+    """Graders keep some documents, others add or widen; an answer may list those shown."""
     found = retriever("find", "root", "A", "B", "C", start=1)
     given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
     step = span("grade_documents", "root", "CHAIN", start=2, **given)
     assert only(join(root(output__value=answer), found, step))["documents"] == documents
+
+
+def test_an_answer_that_lists_shortened_documents_was_shown_them_whole(join: Join) -> None:
+    """Pages show the beginnings of sources."""
+    whole = "The quay is 90 m long."
+    listed = {"answer": ANSWER, "documents": ["The quay", "E"]}
+    found = retriever("find", "root", whole, "E")
+    assert only(join(root(output__value=listed), found))["documents"] == [whole, "E"]
 
 
 def test_tools_and_earlier_turns_stand_next_to_the_documents(join: Join) -> None:

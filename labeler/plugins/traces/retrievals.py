@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from labeler.data.documents import (
@@ -49,15 +49,34 @@ def documents_of(value: object, *, named: Sequence[str] = ()) -> Found:
 
 
 def selects(inputs: object, outputs: object) -> bool:
-    """Return True for a step that returns some of the documents it was given, and no answer."""
+    """Return True for a step that changes the list of documents it was given, without an answer."""
     given, kept = (
         listed_in(one, named=SHOWN_LISTS) if isinstance(one, Mapping) else one
         for one in (inputs, outputs)
     )
-    if not (isinstance(given, list) and isinstance(kept, list)) or len(kept) >= len(given):
+    if not (isinstance(given, list) and isinstance(kept, list)):
         return False
-    given, kept = found_in(given), found_in(kept)
-    return {*kept.texts} < {*given.texts} and not kept.textless and answer_of(outputs) is None
+    before, after = found_in(given), found_in(kept)
+    is_other = before.texts and before != after and not after.textless
+    is_list = not kept or supersedes(after.texts, before.texts)
+    return bool(is_other) and is_list and answer_of(outputs) is None
+
+
+def supersedes(texts: Collection[str], found: Collection[str]) -> bool:
+    """Return True if texts are some of the documents found, alone or with others or more text.
+
+    Shortened texts, as pages show them, are not.
+    """
+    pairs = [(text, other) for text in texts for other in found]
+    is_short = any(
+        len(text) < len(other) and text[:_BEGIN] in other and text not in found
+        for text, other in pairs
+    )
+    return not is_short and any(other in text for text, other in pairs)
+
+
+_BEGIN = 30
+"""Characters at the begin of a shortened text."""
 
 
 def found_in(values: Iterable[object]) -> Found:
