@@ -19,6 +19,7 @@ from labeler.sentences.display import (
     Column,
     Grid,
     Section,
+    are,
     arrow,
     have,
     in_percent,
@@ -346,7 +347,7 @@ class Headline:
     def exceptions(self) -> str:
         """Sentences on unsupported answers and failed rows; empty if there are none."""
         names = ", ".join(shortened(one, LONGEST_NAME) for one in self.worst)
-        lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
+        lacking = f"{self.unsupported:,} {are(self.unsupported)} not"
         if names:
             lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
         unjudged = f"{self.unjudged:,} {have(self.unjudged)} no verdict."

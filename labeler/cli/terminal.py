@@ -154,9 +154,7 @@ def print_json(value: object) -> None:
 
 def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
     """Yield a line with the command that makes a report, if there is a label and a source."""
-    from labeler.calculators.registry import LABEL
-
-    if source and any(row.labeled and row.metric.kind == LABEL for row in rows):
+    if source and any(row.labeled and row.metric.kind == "label" for row in rows):
         yield f"Next: labeler report {shlex.quote(source)}"
 
 

@@ -194,7 +194,7 @@ class ConfigurationSummary:
         tile = {"title": TITLES.get(metric, words.capitalize())}
         if row.mean is None:
             reason = max(row.undefined, key=lambda one: row.undefined[one], default="no record")
-            words = f"{words}: {_spaced(reason)}"
+            words = f"{words}: {reason.replace('_', ' ')}"
             return tile | {"words": words, "value": NONE, "interval": "", "chart": None}
         # Of the answers that are not fully supported, most sentences may be.
         spread = SUPPORT if metric == ADHERENCE and SUPPORT in found else metric
@@ -291,7 +291,7 @@ class ConfigurationSummary:
             row = rows.get(condition.metric)
             if row and not row.defined and row.undefined:
                 reason = max(row.undefined, key=lambda one: row.undefined[one])
-                return f"{row.metric.id} {_spaced(reason)}"
+                return f"{row.metric.id} {reason.replace('_', ' ')}"
         return ""
 
     @property
@@ -319,7 +319,7 @@ class ConfigurationSummary:
 
 def _reliability_plot(one: Reliability) -> Chart:
     note = (
-        f"{one.verdicts:,} verdicts of people, counted at the dots; "
+        f"{plural(one.verdicts, 'verdict')} of people, counted at the dots; "
         f"calibration error {one.calibration_error:.3f}"
     )
     if one.interval is not None:
@@ -339,10 +339,6 @@ def _symbol_words(formulas: Iterable[str]) -> str:
         if re.search(rf"(?<![A-Za-z]){symbol}(?![A-Za-z])" if symbol.isalpha() else symbol, text)
     ]
     return f"{'; '.join(found)}." if found else ""
-
-
-def _spaced(reason: str) -> str:
-    return reason.replace("_", " ")
 
 
 def _ends(row: SummaryRow) -> tuple[float, float] | None:

@@ -221,6 +221,11 @@ def as_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def are(count: int) -> str:
+    """Return the verb after a count: ``is`` after 1, else ``are``."""
+    return "is" if count == 1 else "are"
+
+
 def have(count: int) -> str:
     """Return the verb after a count: ``has`` after 1, else ``have``."""
     return "has" if count == 1 else "have"

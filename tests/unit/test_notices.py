@@ -109,6 +109,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"expectedAnswers": "7"}, "'expectedAnswers' and no 'reference'"),
     ({"Reference": "7"}, "'Reference' and no 'reference'"),
     ({"ground_truth": "7", "reference": "8"}, ""),
+    ({"answer": ["7"]}, "'answer' and no 'reference': --map reference=answer reads it"),
     ({"Response": "S."}, "'Response' next to 'response', which alone is read"),
     ({"response.1": "S."}, "'response.1' next to 'response', which alone is read"),
     ({"Response": "R."}, ""),

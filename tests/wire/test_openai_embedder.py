@@ -25,19 +25,15 @@ from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from wire.behaviors import body, named
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Json, Provider, error, page
+from wire.runs import KEY, brief
 
-KEY = "sk-SENTINEL-0123456789"
 ROUTE = "POST /v1/embeddings"
 DOLLAR = flat_price(Decimal(1), "a test")
 
 
-async def at_once(_: float) -> None:
-    """Do not sleep."""
-
-
 def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
-    """An embedder of the provider that does not sleep."""
-    given = {"api_key": KEY, "base_url": provider.url, "sleep": at_once, **settings}
+    """An embedder of the provider that hardly sleeps."""
+    given = {"api_key": KEY, "base_url": provider.url, "sleep": brief, **settings}
     return OpenAIEmbedder("embedder-1", **given)
 
 
