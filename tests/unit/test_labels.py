@@ -1,5 +1,3 @@
-"""Labels as one object: a list of outcomes that shows, measures, compares and saves itself."""
-
 from __future__ import annotations
 
 import json
@@ -253,10 +251,7 @@ def test_every_form_of_stored_labels_is_loaded(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the same records, slices, numbers and table, also from another folder later.
-
-    If they have changed, they are neither read one by one nor summarized, but loaded again.
-    """
+    """Also from another folder later; what has changed on disk is not read, but loaded again."""
     first = save(labels[:9], tmp_path)
     old = labeler.load(first)
     assert len(old) == 9

@@ -1,5 +1,3 @@
-"""Tool results in messages: of Anthropic, Bedrock, OpenAI, Gemini, LangChain and OpenTelemetry."""
-
 from __future__ import annotations
 
 from typing import Any

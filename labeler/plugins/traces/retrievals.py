@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.data.documents import (
     SHOWN_LISTS,
@@ -50,16 +50,20 @@ def documents_of(value: object, *, named: Sequence[str] = ()) -> Found:
 
 def selects(inputs: object, outputs: object) -> bool:
     """Return True for a step that changes the list of documents it was given, without an answer."""
-    given, kept = (
-        listed_in(one, named=SHOWN_LISTS) if isinstance(one, Mapping) else one
-        for one in (inputs, outputs)
-    )
-    if not (isinstance(given, list) and isinstance(kept, list)):
+    kept = _listed(outputs)
+    given = None if kept is None else _listed(inputs)
+    if not given or kept is None or given == kept:
         return False
     before, after = found_in(given), found_in(kept)
-    is_other = before.texts and before != after and not after.textless
+    is_other = before != after and not after.textless
     is_list = not kept or supersedes(after.texts, before.texts)
-    return bool(is_other) and is_list and answer_of(outputs) is None
+    return is_other and is_list and answer_of(outputs) is None
+
+
+def _listed(value: object) -> Sequence[Any] | None:
+    if isinstance(value, Mapping):
+        return listed_in(value, named=SHOWN_LISTS)
+    return value if isinstance(value, list) else None
 
 
 def supersedes(texts: Collection[str], found: Collection[str]) -> bool:
@@ -67,12 +71,12 @@ def supersedes(texts: Collection[str], found: Collection[str]) -> bool:
 
     Shortened texts, as pages show them, are not.
     """
-    pairs = [(text, other) for text in texts for other in found]
-    is_short = any(
-        len(text) < len(other) and text[:_BEGIN] in other and text not in found
-        for text, other in pairs
-    )
-    return not is_short and any(other in text for text, other in pairs)
+    known = {*found}
+    others = [text for text in texts if text not in known]
+    pairs = [(text, other) for text in others for other in found]
+    if any(len(text) < len(other) and text[:_BEGIN] in other for text, other in pairs):
+        return False
+    return len(others) < len(texts) or any(other in text for text, other in pairs)
 
 
 _BEGIN = 30
