@@ -233,3 +233,8 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Comma
     assert "biased" not in err
     assert "biased" not in str(labeler_command("metrics", "corrected.jsonl"))
     assert "judgments of records that count: 20" in labeler_command(*sample.split())[2]
+    opinion = correction(every[0][0], opinion="agree").model_dump_json()
+    Path("opinions.jsonl").write_text(f"{opinion}\n", encoding="utf-8")
+    _, _, err = labeler_command("agree", "labels.jsonl", "--human", "opinions.jsonl")
+    assert "none of its 1 correction is a judgment" in err
+    assert "opinions without verdicts" in err
