@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from labeler.audit.registry import Found, Subject, check
 from labeler.labels.answers import SentenceSupport
-from labeler.sentences.display import plural
+from labeler.sentences.display import are, plural
 
 FEWEST_JUDGED = 3
 """Response sentences from which a single unsupported one is noted."""
@@ -17,7 +17,7 @@ FEWEST_SENTENCES = 5
 
 def _share(count: int, whole: str) -> str:
     """Return ``1 of 3 sentences is``, ``2 of 3 sentences are``."""
-    return f"{count} {whole} {'is' if count == 1 else 'are'}"
+    return f"{count} {whole} {are(count)}"
 
 
 def _judged(entries: Iterable[SentenceSupport]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
+from labeler.calculators.intervals import LEVEL, MARK_NOTE, Interval, Intervals, question_groups
 from labeler.calculators.ratio import NOT_FINITE, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
@@ -19,6 +19,7 @@ from labeler.sentences.display import (
     Column,
     Grid,
     Section,
+    are,
     arrow,
     have,
     in_percent,
@@ -74,24 +75,19 @@ def summary_cells(intervals: Intervals | None) -> Cells:
     }
 
 
-def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]:
-    """Yield the number of groups of equal questions, for each group of rows that has such."""
-    if intervals.group is None:
-        for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
-            if clusters is not None:
-                yield f"{_of_group(group)}{question_groups(clusters)}"
-
-
 def _of_group(group: str | None) -> str:
     return "" if group is None else f"{shortened(group, LONGEST_NAME)}: "
 
 
-def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
-    """Name the methods of the intervals, each once, their level and groups."""
+def interval_notes(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]:
+    """Yield the level and the methods of intervals, and numbers of groups of equal questions."""
     found = dict.fromkeys(row.interval.method for row in rows if row.interval)
     words = [method.replace("_", " ") for method in found] or ["none: too few records"]
     together = f", records grouped by {intervals.group}" if intervals.group else ""
-    return f"{intervals.level * 100:g} % intervals of the mean: {', '.join(words)}{together}"
+    yield f"{intervals.level * 100:g} % intervals of the mean: {', '.join(words)}{together}"
+    for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
+        if clusters is not None and intervals.group is None:
+            yield f"{_of_group(group)}{question_groups(clusters)}"
 
 
 def _span(low: float, high: float) -> str:
@@ -101,8 +97,7 @@ def _span(low: float, high: float) -> str:
 def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None) -> Iterator[str]:
     """Yield notes on one configuration: methods, judge, corrections, marks, missing values."""
     if intervals:
-        yield _interval_methods(rows, intervals)
-        yield from _clusters(rows, intervals)
+        yield from interval_notes(rows, intervals)
     yield from floor_note(row.label for row in rows)
     yield from selection_warnings(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
@@ -328,7 +323,6 @@ def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Itera
 
 SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
-_USUAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -353,7 +347,7 @@ class Headline:
     def exceptions(self) -> str:
         """Sentences on unsupported answers and failed rows; empty if there are none."""
         names = ", ".join(shortened(one, LONGEST_NAME) for one in self.worst)
-        lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
+        lacking = f"{self.unsupported:,} {are(self.unsupported)} not"
         if names:
             lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
         unjudged = f"{self.unjudged:,} {have(self.unjudged)} no verdict."
@@ -428,8 +422,8 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
 
 def _joined(row: SummaryRow) -> str:
     mean, between = in_words(row)
-    level = row.interval.level if row.interval else _USUAL_LEVEL
-    named = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
+    level = row.interval.level if row.interval else LEVEL
+    named = "" if level == LEVEL else f"{level * 100:g} % interval "
     return f"{mean}, {named}{between}" if between else mean
 
 

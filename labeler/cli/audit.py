@@ -274,17 +274,14 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
 
 def _totals(rows: Sequence[CheckRow]) -> dict[Check, CheckRow]:
     """Return the counts of each check over all groups."""
-    totals: dict[Check, CheckRow] = {}
+    groups: dict[Check, list[CheckRow]] = {}
     for row in rows:
-        if total := totals.get(row.check):
-            total = replace(
-                total,
-                records=total.records + row.records,
-                flagged=total.flagged + row.flagged,
-                findings=total.findings + row.findings,
-            )
-        totals[row.check] = total or row
-    return totals
+        groups.setdefault(row.check, []).append(row)
+    counts = ("records", "flagged", "findings")
+    return {
+        check: replace(own[0], **{one: sum(getattr(row, one) for row in own) for one in counts})
+        for check, own in groups.items()
+    }
 
 
 def _by_group(

@@ -96,7 +96,9 @@ def check(
     for doubt in doubts(gates):
         notify(doubt)
     if settings.intervals and group is None:
-        _notify_clusters(one.row.clusters for one in verdicts if one.row)
+        counts = dict.fromkeys(one.row.clusters for one in verdicts if one.row)
+        for clusters in filter(None, counts):  # groups of equal questions are drawn together
+            notify(question_groups(clusters))
     notify_repeated(repeated)
     if as_json:
         print_json([verdict.as_json() for verdict in verdicts])
@@ -150,12 +152,6 @@ def _check_options(
     # A file's or the default values contradict nothing.
     if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):
         raise UsageError("--level and --group are for intervals: they go with --on interval")
-
-
-def _notify_clusters(counts: Iterable[int | None]) -> None:
-    """Report that intervals draw records of equal questions together."""
-    for clusters in dict.fromkeys(count for count in counts if count is not None):
-        notify(question_groups(clusters))
 
 
 def _parts(option: str, text: str) -> tuple[str, float]:

@@ -373,12 +373,14 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
         name=human,
     )
     if not found.judgments:
-        drawn = " of a record drawn at random" if people.random_sample else ""
-        hidden = " made blind" if people.blind_only else ""
+        drawn = " of a record drawn at random" * people.random_sample
+        hidden = " made blind" * people.blind_only
+        remedy = "they are opinions without verdicts, which labeler review records"
+        if any(event.judgment for event in read.events):
+            remedy = "name the label file that was corrected"
         raise UsageError(
-            f"{human}: none of its {len(read.events)} corrections is a judgment{drawn}{hidden} "
-            f"that speaks of one of these labels ({labels}): name the label file that was "
-            "corrected"
+            f"{human}: none of its {plural(len(read.events), 'correction')} is a judgment"
+            f"{drawn}{hidden} that speaks of one of these labels ({labels}): {remedy}"
         )
     notify(
         f"judgments of records that count: {found.judgments}, of these made blind: {found.blind}"

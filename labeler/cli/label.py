@@ -338,7 +338,7 @@ class RunReport(Progress):
         if counts and seen.started:
             rest = "the other rows not reached"
             if seen.total is not None:
-                rest = f"{seen.total - seen.reached} of {seen.total} rows not reached"
+                rest = f"{seen.total - seen.reached:,} of {plural(seen.total, 'row')} not reached"
             # Requests and tokens of these rows were not reported; the budget has their cost.
             priced = " and counted in dollars alone" if self._price else ""
             self.close(

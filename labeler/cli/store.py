@@ -38,7 +38,7 @@ from labeler.labels.answers import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import read_resource, resource_names, retrieval_example
 from labeler.sentences.characters import visible
-from labeler.sentences.display import plural
+from labeler.sentences.display import are, plural
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def verify(
         found = verify_store(folder)
         kinds = [f"{count:,} of kind {kind!r}" for kind, count in sorted(found.sound.items())]
         broken = len(found.misplaced) + len(found.damaged)
-        total = broken + sum(found.sound.values())
-        state = f"{broken:,} of {total:,} records are damaged" if broken else "no damage"
+        total = plural(broken + sum(found.sound.values()), "record")
+        state = f"{broken:,} of {total} {are(broken)} damaged" if broken else "no damage"
         notify(f"{folder}: {state} (sound: {', '.join(kinds) or 'none'})")
         for error in found.misplaced + found.damaged:
             notify(f"  {error}")

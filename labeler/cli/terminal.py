@@ -77,9 +77,9 @@ def print_sections(sections: Iterable[Section], *, stderr: bool = False) -> None
             parts, dropped = grid.parts(out.width)
             hidden |= dict.fromkeys(dropped)
             for part in parts:
-                block = part.block(out.width)
-                out.write(block.head if gap else f"\n{block.head}", bold=True)
-                out.write(f"{block.body}\n")
+                head, body = part.block(out.width)
+                out.write(head if gap else f"\n{head}", bold=True)
+                out.write(f"{body}\n")
                 gap = True
         if lines:
             out.write("\n".join(lines))
@@ -154,9 +154,7 @@ def print_json(value: object) -> None:
 
 def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
     """Yield a line with the command that makes a report, if there is a label and a source."""
-    from labeler.calculators.registry import LABEL
-
-    if source and any(row.labeled and row.metric.kind == LABEL for row in rows):
+    if source and any(row.labeled and row.metric.kind == "label" for row in rows):
         yield f"Next: labeler report {shlex.quote(source)}"
 
 

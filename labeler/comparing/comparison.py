@@ -190,7 +190,7 @@ class MetricComparison(Brief):
         interval: of the difference, within the span.
         p: of the test of no difference; for yes-or-no values McNemar's exact test.
         p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
-            differences are not tests; those with equal values in all pairs are one.
+            differences are not tests; the names of one quantity are one.
         definedness: how often only one side has a value.
         judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
             metrics that are not about retrieval.
@@ -391,10 +391,7 @@ class Comparison(Displayed):
         yield from self.losses()
 
     def losses(self) -> Iterator[str]:
-        """Yield shares of rows that have a label or a value in A and none in B, if above 5 %.
-
-        A label of the same id in B is none if it is of another question.
-        """
+        """Yield shares of A's rows without a label of that question, or a value, in B: over 5 %."""
         total, b = len(self.a.labels), self.letter
         if (lost := total - self.counts.pairs) > total * MOST_LACKING:
             found = plural(total, "record")

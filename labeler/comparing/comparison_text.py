@@ -13,6 +13,7 @@ from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.calculators.summary_text import alias_note, small_sample_note
+from labeler.comparing.pairs import others_of
 from labeler.sentences.display import (
     NONE,
     Column,
@@ -21,6 +22,7 @@ from labeler.sentences.display import (
     arrow,
     as_sentence,
     figure,
+    have,
     number,
     plural,
     reason_counts,
@@ -118,11 +120,11 @@ def _open(found: Comparison) -> Conclusion:
     first = next((row for row in rows if isinstance(row.interval, Interval)), None)
     if first is None:
         return Conclusion("not compared", _untested(rows[0]), rows[0])
-    visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
+    visible = f"with {first.pairs:,} pairs only one of {_least_visible(first)} or more would show"
     if any(row.difference or row.definedness.differs for row in rows):
         sentence = f"no difference seen: {first.described}; {visible}"
     else:
-        sentence = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+        sentence = f"no difference: all {max(row.pairs for row in rows):,} pairs have equal values"
         sentence += "" if found.same_sentences else f"; {visible}"
     return Conclusion("no difference seen", sentence, first)
 
@@ -250,9 +252,9 @@ def _sides(found: Comparisons) -> Iterator[str]:
         against = f"{one.letter} against A: " if len(found) > 1 else ""
         yield f"{against}{counts.in_words(one.letter)}"
         if not one.same_sentences:
-            unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
-            same = f"{counts.same} of them have the same sentences in both"
-            yield f"{against}{same}; {unlike}: flips not listed"
+            others = (f"{n:,} {have(n)} {others_of(parts)}" for parts, n in counts.unlike.items())
+            same = f"{counts.same:,} of them {have(counts.same)} the same sentences in both"
+            yield f"{against}{same}; {', '.join(others)}: flips not listed"
     yield from found.warnings
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from labeler.calculators import Metric, Ratio, Tally
 from labeler.calculators.registry import FIELD_WORDS, FieldWords
 from labeler.labels.answers import GPTLabelingOutput, in_order
-from labeler.sentences.display import Brief
+from labeler.sentences.display import Brief, are
 from labeler.sentences.example import KeyedExample
 
 Field = Literal[
@@ -300,7 +300,7 @@ class FlipCount(Brief):
         if not self.lost:
             return gained
         if self.gained:
-            return f"{gained}, {self.lost:,} no longer {'is' if self.lost == 1 else 'are'}"
+            return f"{gained}, {self.lost:,} no longer {are(self.lost)}"
         return f"{words.counted(self.lost)} no longer {words.positive}"
 
     def as_json(self) -> dict[str, Any]:

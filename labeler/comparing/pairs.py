@@ -28,7 +28,7 @@ from labeler.comparing.sides import (
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import Brief, plural
+from labeler.sentences.display import Brief, are, plural
 
 
 class QuestionPairs(NamedTuple):
@@ -49,8 +49,7 @@ class QuestionPairs(NamedTuple):
     def note(self) -> str:
         """Return the number of records that are paired so; empty without any."""
         count = len(self.names)
-        verb = "is" if count == 1 else "are"
-        return f"{count:,} without an id {verb} paired by question" if count else ""
+        return f"{count:,} without an id {are(count)} paired by question" if count else ""
 
     def warning(self, total: int) -> str:
         """Return the number of records that cannot be paired, and the remedy; empty without any.
@@ -60,11 +59,10 @@ class QuestionPairs(NamedTuple):
         """
         if not self.unclear:
             return ""
-        verb = "is" if self.unclear == 1 else "are"
         return (
-            f"{self.unclear:,} of {total:,} records {verb} not compared, without an id and with a "
-            "question that repeats or is blank (label both sides with --id question, or with "
-            "another column that names each row)"
+            f"{self.unclear:,} of {total:,} records {are(self.unclear)} not compared, without an "
+            "id and with a question that repeats or is blank (label both sides with --id question, "
+            "or with another column that names each row)"
         )
 
 

@@ -163,9 +163,13 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
         )
     read = fitting[most]["response"]
     if "response" not in own.named and meaning_of(read) == ("response", _MAYBE_RIGHT):
-        texts = {name: value for name, value in row.items() if isinstance(value, str)}
+        listed = (name for name, value in row.items() if _are_texts(value))
+        lone = {name: f"{name}[0]" for name in listed if meaning_of(str(name)) != meaning_of(read)}
+        texts = {n: v[0] if n in lone else v for n, v in row.items()}
+        texts = {name: value for name, value in texts.items() if isinstance(value, str)}
         if (clearer := mappings(texts).get("response", read)) != read and clearer in texts:
-            other, right = shlex.quote(f"response={clearer}"), shlex.quote(f"reference={read}")
+            path = lone.get(clearer, clearer)
+            other, right = shlex.quote(f"response={path}"), shlex.quote(f"reference={read}")
             raise BadRow(
                 f"{where} has {read!r}, which may be the right answer, and {clearer!r}: pass --map "
                 f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",

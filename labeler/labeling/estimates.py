@@ -11,7 +11,7 @@ from typing import Any
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
 from labeler.labeling.progress import duration
-from labeler.sentences.display import Display, Displayed
+from labeler.sentences.display import Display, Displayed, are, plural
 
 SHORTEST_CACHED = 1024
 """Tokens of the shortest prefix that OpenAI and Gemini cache."""
@@ -128,8 +128,10 @@ def _conclusion(found: Estimate) -> str:
     """Return the number of requests, their cost and time in one sentence."""
     rows, online = found.rows, found.online
     if not rows.asked:
-        pending = f", and {rows.pending:,} are in open batches" if rows.pending else ""
-        return f"Nothing to ask: {rows.stored:,} of {rows.read:,} rows are stored{pending}."
+        sent = rows.pending
+        pending = f", and {sent:,} {are(sent)} in open batches" if sent else ""
+        stored = f"{rows.stored:,} of {plural(rows.read, 'row')} {are(rows.stored)} stored"
+        return f"Nothing to ask: {stored}{pending}."
     cost = "price unknown"
     if online:
         at_most = f"at most ${_dollars(online.at_most)} for one answer each"

@@ -167,13 +167,12 @@ class _Check:
             claims = tuple(self._claims("response", answer.response_claims, lists))
             self._claims_agree(claims, support)
             checked["response_claims"] = claims
-            checked |= self._without_claims("response", answer)
+            checked |= self._without_claims("response", answer, claims)
         if isinstance(answer, ReferenceLabelingOutput):
             lists = {_SUPPORTING: (self.documents, False)}
-            checked["reference_claims"] = tuple(
-                self._claims("reference", answer.reference_claims, lists)
-            )
-            checked |= self._without_claims("reference", answer)
+            expected = tuple(self._claims("reference", answer.reference_claims, lists))
+            checked["reference_claims"] = expected
+            checked |= self._without_claims("reference", answer, expected)
         if isinstance(answer, GPTLabelingOutput):
             return _with(answer, **checked)
         return GPTLabelingOutput(**vars(answer) | checked)
@@ -264,7 +263,9 @@ class _Check:
             if key in claiming and entry.fully_supported == (key in denied):
                 self._violate("verdict_against_support", f"response_claims of {key}", [key])
 
-    def _without_claims(self, part: _Part, answer: ClaimsLabelingOutput) -> dict[str, Any]:
+    def _without_claims(
+        self, part: _Part, answer: ClaimsLabelingOutput, claims: Iterable[Frozen]
+    ) -> dict[str, Any]:
         """Check the sentences without claims: each sentence has claims or is one of these."""
         field = f"{part}_sentences_without_claims"
         shown = self._shown[part]
@@ -275,10 +276,7 @@ class _Check:
                 self.repairs["duplicate_key"] += 1
             elif key is not None:
                 named[key] = None
-        claiming = (
-            getattr(one, f"{part}_sentence_key") for one in getattr(answer, f"{part}_claims")
-        )
-        made = {key if key in shown else _spelling(key) for key in claiming}
+        made = {getattr(one, f"{part}_sentence_key") for one in claims}
         self._violate("claims_and_none", field, [key for key in named if key in made])
         missing = [key for key in shown if key not in made and key not in named]
         self._violate("missing_claims", field, missing)
@@ -326,13 +324,11 @@ class _Check:
     def _range(self, text: str) -> list[str]:
         """Return the keys from one to another of the same text, as of ``0a-0c``."""
         ends = [_spelling(end) for end in _TO.split(text)]
-        if not (ends[1:] and self.evidence.issuperset(ends)):
+        if len(ends) == 1 or not self.evidence.issuperset(ends):
             return []
         first, last = position(ends[0]), position(ends[-1])
-        if first[:2] != last[:2]:
-            return []
         between = [key for key in self.evidence if first <= position(key) <= last]
-        return sorted(between, key=position)
+        return sorted(between, key=position) if first[:2] == last[:2] else []
 
     def _violate(self, kind: ViolationKind, field: str, keys: list[str]) -> None:
         if keys:

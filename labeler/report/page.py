@@ -25,6 +25,7 @@ from labeler.calculators import Intervals, measure, select_metrics
 from labeler.calculators.measuring import metrics, summary
 from labeler.calculators.registry import plain_name
 from labeler.calculators.summary import SummaryRow
+from labeler.calculators.summary_text import configuration_names
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import count_bins, tag
@@ -281,10 +282,12 @@ def draw_labels(labels: Iterable[AnyOutcome], metric: str, by: str | None = None
     own, rows = chosen[0], metrics(labels, metric)
     found = [row.metrics[own.id].value for row in rows if own.id in row.metrics]
     values = [value for value in found if value is not None]
-    by_group = summary(labels, metric, by=by, intervals=Intervals()) if by else ()
-    groups = {row.group: row for row in by_group}.values()
-    title = f"{plain_name(own)} ({own.id}): {len(values):,} of {len(rows):,} rows"
+    groups = summary(labels, metric, by=by, intervals=Intervals()) if by else []
+    groups.sort(key=lambda row: float("inf") if row.mean is None else row.mean)
+    title = f"{plain_name(own)} ({own.id}): {len(values):,} of {plural(len(rows), 'row')}"
     scale = own.range or (min(values, default=0.0), max(values, default=1.0))
+    if len(groups) > _MOST_ROWS:
+        title += f"; the {_MOST_ROWS} lowest of {len(groups):,} means"
     drawn = [_text(0, 14, title), *_bars(values), *_groups(groups, scale)]
     shown = min(len(groups), _MOST_ROWS)
     high = _HIGH + (shown * _BAR + 26 if shown else 0)
@@ -319,17 +322,18 @@ def _bars(values: Sequence[float]) -> Iterator[Markup]:
         yield _text(middle, base + 14, f"{part.low:g}", anchor="middle")
 
 
-def _groups(groups: Iterable[SummaryRow], scale: tuple[float, float]) -> Iterator[Markup]:
-    """Draw the mean of each group as a bar, the lowest first, and its interval as a line."""
+def _groups(groups: Sequence[SummaryRow], scale: tuple[float, float]) -> Iterator[Markup]:
+    """Draw the means of groups, by each judge configuration, as bars, and intervals as lines."""
     (low, high), room = scale, _WIDTH - _LEFT - 60
+    ways = configuration_names(row.label for row in groups)
 
     def along(value: float) -> float:
         return _LEFT + room * min(max((value - low) / ((high - low) or 1.0), 0.0), 1.0)
 
-    shown = sorted(groups, key=lambda row: float("inf") if row.mean is None else row.mean)
-    for place, row in enumerate(shown[:_MOST_ROWS]):
+    for place, row in enumerate(groups[:_MOST_ROWS]):
         top = _HIGH + 20 + place * _BAR
-        yield _text(_LEFT - 8, top + 12, shortened(row.group or "", _LONGEST), anchor="end")
+        name = f"{row.group}, {ways[row.label]}" if len(ways) > 1 else f"{row.group}"
+        yield _text(_LEFT - 8, top + 12, shortened(name, _LONGEST), anchor="end")
         if row.mean is None:
             yield _text(_LEFT, top + 12, "no value")
             continue

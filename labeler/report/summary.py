@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.intervals import MARK_NOTE, question_groups
+from labeler.calculators import Metric, SummaryRow
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import (
     Headline,
@@ -20,7 +19,9 @@ from labeler.calculators.summary_text import (
     floor_note,
     headline,
     in_words,
+    interval_notes,
     measured_rows,
+    small_sample_note,
 )
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
@@ -167,9 +168,9 @@ class ConfigurationSummary:
         self.headline = headline(self._asked, groups=self._grouped if has_all else ())
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
-        self.methods = _interval_methods(self._rows, data.intervals)
-        if any(row.interval and row.interval.mark for row in self._rows):
-            self.methods += f" {MARK_NOTE}."
+        notes = [*interval_notes(self._rows, data.intervals)] if data.intervals else []
+        notes += small_sample_note(row.interval for row in self._rows)
+        self.methods = " ".join(f"{note}." for note in notes)
         self.symbols = _symbol_words([row.metric.formula for row in self._rows])
 
     def _defined(self, metric: str) -> list[float]:
@@ -193,7 +194,7 @@ class ConfigurationSummary:
         tile = {"title": TITLES.get(metric, words.capitalize())}
         if row.mean is None:
             reason = max(row.undefined, key=lambda one: row.undefined[one], default="no record")
-            words = f"{words}: {_spaced(reason)}"
+            words = f"{words}: {reason.replace('_', ' ')}"
             return tile | {"words": words, "value": NONE, "interval": "", "chart": None}
         # Of the answers that are not fully supported, most sentences may be.
         spread = SUPPORT if metric == ADHERENCE and SUPPORT in found else metric
@@ -290,7 +291,7 @@ class ConfigurationSummary:
             row = rows.get(condition.metric)
             if row and not row.defined and row.undefined:
                 reason = max(row.undefined, key=lambda one: row.undefined[one])
-                return f"{row.metric.id} {_spaced(reason)}"
+                return f"{row.metric.id} {reason.replace('_', ' ')}"
         return ""
 
     @property
@@ -318,7 +319,7 @@ class ConfigurationSummary:
 
 def _reliability_plot(one: Reliability) -> Chart:
     note = (
-        f"{one.verdicts:,} verdicts of people, counted at the dots; "
+        f"{plural(one.verdicts, 'verdict')} of people, counted at the dots; "
         f"calibration error {one.calibration_error:.3f}"
     )
     if one.interval is not None:
@@ -327,19 +328,6 @@ def _reliability_plot(one: Reliability) -> Chart:
         note += f"; threshold with the best balanced accuracy {one.best_balanced_accuracy.value}"
     chart = charts.reliability_plot(one.kind, one.bins, f"reliability-{one.kind}")
     return chart._replace(note=note)
-
-
-def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals | None) -> str:
-    """Name the methods by which the intervals of summaries were computed."""
-    if intervals is None:
-        return ""
-    clusters = rows[0].clusters if rows else None
-    found = dict.fromkeys(row.interval.method for row in rows if row.interval)
-    words = ", ".join(map(_spaced, found)) or "none, too few records"
-    together = f", grouped by {intervals.group}" if intervals.group else ""
-    if clusters and not intervals.group:
-        together = f", {question_groups(clusters)}"
-    return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{together}."
 
 
 def _symbol_words(formulas: Iterable[str]) -> str:
@@ -351,10 +339,6 @@ def _symbol_words(formulas: Iterable[str]) -> str:
         if re.search(rf"(?<![A-Za-z]){symbol}(?![A-Za-z])" if symbol.isalpha() else symbol, text)
     ]
     return f"{'; '.join(found)}." if found else ""
-
-
-def _spaced(reason: str) -> str:
-    return reason.replace("_", " ")
 
 
 def _ends(row: SummaryRow) -> tuple[float, float] | None:

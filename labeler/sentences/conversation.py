@@ -303,7 +303,8 @@ def _part(part: object, levels: int) -> Content | None:
     inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
     if inner is None and not kind and len(part) == 1:  # as in Bedrock's citationsContent
         inner = next((one for one in part.values() if isinstance(one, Mapping)), None)
-    if kind in _MEDIA or (inner is None and kind not in _TEXTS):
+    is_unheard = kind in _MEDIA and "transcript" not in part
+    if is_unheard or (inner is None and kind not in _TEXTS):
         return Content(media=(kind or UNKNOWN_PART,))
     return read_content(inner, levels)
 

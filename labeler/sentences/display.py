@@ -125,8 +125,10 @@ class Grid:
             return [fitted], dropped
         return self.split(width), []
 
-    def block(self, width: int) -> Block:
-        """Return the table without a frame, which would take width from words.
+    def block(self, width: int) -> tuple[str, str]:
+        """Return the column headings, and a rule with the rows, as lines of text.
+
+        There is no frame, which would take width from words.
 
         Args:
             width: available width; names are folded if the table is wider.
@@ -151,7 +153,7 @@ class Grid:
         parts = shown.render_lines(table, options, pad=False)
         lines = ["".join(part.text for part in line).rstrip() for line in parts]
         rule = next(n for n, line in enumerate(lines) if set(line) == {"─"})
-        return Block("\n".join(lines[:rule]), "\n".join(lines[rule:]))
+        return "\n".join(lines[:rule]), "\n".join(lines[rule:])
 
     def html(self) -> str:
         """Return the table as HTML."""
@@ -192,18 +194,6 @@ class Grid:
         ]
 
 
-class Block(NamedTuple):
-    """A table as lines of text.
-
-    Attributes:
-        head: the column headings.
-        body: a rule and the rows.
-    """
-
-    head: str
-    body: str
-
-
 class Section(NamedTuple):
     """A part of a long text: a heading, tables, and lines below them."""
 
@@ -229,6 +219,11 @@ def plural(count: int, noun: str) -> str:
 def as_sentence(text: str) -> str:
     """Return a text with a capital letter at its beginning and a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def are(count: int) -> str:
+    """Return the verb after a count: ``is`` after 1, else ``are``."""
+    return "is" if count == 1 else "are"
 
 
 def have(count: int) -> str:
@@ -376,8 +371,7 @@ class Display:
         if self.warning:
             parts.append(f"Warning: {self.warning}")
         if self.grid and self.grid.rows:
-            block = self.grid.fit(WIDTH)[0].block(WIDTH)
-            parts += ["", block.head, block.body, ""]
+            parts += ["", *self.grid.fit(WIDTH)[0].block(WIDTH), ""]
         return "\n".join([*parts, *self.notes]).rstrip()
 
     def _html(self) -> str:

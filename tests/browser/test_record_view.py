@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser import reports
-from browser.driving import Visits, expect, need_browser
+from browser.driving import Visits, expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-need_browser()
 
 _DRAW = """async ([options, change]) => {
   const views = await unpackBlock("chunk-1");

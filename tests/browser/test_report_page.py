@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser import reports
-from browser.driving import PHONE, VIEWS, Visits, expect, faults, fits, need_browser
+from browser.driving import PHONE, VIEWS, Visits, expect, faults, fits
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
 from labeler.sentences.characters import visible
@@ -19,8 +19,6 @@ from support.payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect, Locator, Page
-
-need_browser()
 
 UNDEFINED = "\u2013"
 """What stands in place of a value that a metric does not have."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.driving import PHONE, VIEWS, Visits, expect, faults, fits, need_browser
+from browser.driving import PHONE, VIEWS, Visits, expect, faults, fits
 from labeler.data.corrections import Correction
 from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord
@@ -26,8 +26,6 @@ from support.review_sessions import a_session, labels
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-need_browser()
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from labeler.labels.signature import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
 from model.server import REQUESTED, SERVED, checked_weights, need_packages, serving
+from wire.runs import reasons
 
 need_packages()
 
@@ -145,11 +146,6 @@ class Call(NamedTuple):
     answer: dict[str, Any]
 
     @property
-    def finish(self) -> str:
-        """Why the model stopped."""
-        return str(self.answer["choices"][0]["finish_reason"])
-
-    @property
     def content(self) -> str:
         """What the model wrote."""
         return str(self.answer["choices"][0]["message"]["content"])
@@ -157,18 +153,13 @@ class Call(NamedTuple):
 
 def deserved(call: Call, example: KeyedExample) -> str:
     """What becomes of a row whose last answer was this."""
-    if call.finish == "length":
+    if call.answer["choices"][0]["finish_reason"] == "length":
         return "truncated"
     try:
         answer = written(call.content)
     except (KeyError, ValueError):
         return "malformed"
     return "contract" if check_label(answer, example).violations else "label"
-
-
-def ending(outcome: Outcome) -> str:
-    """What became of a row."""
-    return outcome.reason if isinstance(outcome, LabelFailure) else "label"
 
 
 def charged(calls: Sequence[Call]) -> Usage:
@@ -266,9 +257,9 @@ def test_every_row_ends_as_its_last_answer_deserves(run: Run) -> None:
     last row's second sentence.
     """
     assert [outcome.id for outcome in run.outcomes] == [row["id"] for row in run.rows]
-    for row, outcome in zip(run.rows, run.outcomes, strict=True):
-        assert ending(outcome) == deserved(run.calls[row["id"]][-1], keyed(row))
-    assert ending(run.outcomes[-1]) in {"truncated", "contract"}
+    deserts = [deserved(run.calls[row["id"]][-1], keyed(row)) for row in run.rows]
+    assert reasons(run.outcomes) == deserts
+    assert deserts[-1] in {"truncated", "contract"}
 
 
 def test_every_request_and_token_is_accounted_for(run: Run) -> None:
@@ -295,5 +286,5 @@ def test_labels_are_what_the_model_wrote_and_are_not_asked_again(
     rows, before = [row for row in SHAPED if row["id"] in settled], len(heard)
     again = labeled(bounded_recipe(server, run.folder), rows, run.folder / "store")
     assert len(heard) == before
-    assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
+    assert reasons(again) == reasons(settled[outcome.id] for outcome in again)
     assert [o for o in again if isinstance(o, LabelRecord)] == records

@@ -1,5 +1,3 @@
-"""Laws of the audit, for every label and every set of findings."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Laws of corrections, for every label and whatever people say of it."""
-
 from __future__ import annotations
 
 import random

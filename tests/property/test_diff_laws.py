@@ -1,5 +1,3 @@
-"""Laws of flips and changes, for every pair of labels."""
-
 from __future__ import annotations
 
 from fractions import Fraction

@@ -1,5 +1,3 @@
-"""Laws that hold for every interval of a mean."""
-
 from __future__ import annotations
 
 import math

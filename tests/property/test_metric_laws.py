@@ -1,5 +1,3 @@
-"""Laws of metrics, for every label that has them, and of ratios as numbers."""
-
 from __future__ import annotations
 
 import functools
@@ -181,26 +179,19 @@ def test_a_summary_does_not_depend_on_the_order_of_rows(labels: list[LabelRecord
 
 
 RATIOS = st.builds(Ratio, st.integers(0, 50), st.integers(1, 50))
-BINARY: list[Callable[..., Any]] = [
-    operator.add,
-    operator.sub,
-    operator.mul,
-    operator.truediv,
-    operator.floordiv,
-]
-BINARY += [operator.mod, divmod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq]
-UNARY: list[Callable[[Any], Any]] = [
-    float,
-    int,
-    bool,
-    complex,
-    abs,
-    round,
+BINARY: list[Callable[..., Any]] = [operator.add, operator.sub, operator.mul, operator.truediv]
+BINARY += [operator.floordiv, operator.mod, divmod]
+BINARY += [operator.lt, operator.le, operator.gt, operator.ge, operator.eq]
+UNARY: list[Callable[[Any], Any]] = [float, int, bool, complex, abs, round, hash]
+UNARY += [
     operator.neg,
     operator.pos,
-    hash,
+    math.trunc,
+    math.floor,
+    math.ceil,
+    "{:.2f}".format,
+    "{:.1%}".format,
 ]
-UNARY += [math.trunc, math.floor, math.ceil, "{:.2f}".format, "{:.1%}".format]
 MEAN: Callable[[list[Any]], Any] = statistics.mean
 MISSING = Ratio.missing("no_claims")
 USES: list[Callable[[Ratio], Any]] = [

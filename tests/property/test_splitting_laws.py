@@ -117,9 +117,7 @@ def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> No
 
 @unhurried
 @given(text=TEXTS, position=st.integers(min_value=0), char=st.sampled_from("x。\0"))
-def test_given_sentences_with_one_more_character_are_refused(
-    text: str, position: int, char: str
-) -> None:
+def test_sentences_with_one_more_character_are_refused(text: str, position: int, char: str) -> None:
     """Not one visible character may be added to the text."""
     at = position % (len(text) + 1)
     with pytest.raises(BadRow):

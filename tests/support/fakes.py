@@ -51,6 +51,7 @@ class CountingJudge:
     ) -> None:
         self.spec = JudgeSpec(judge="fake", model=model)
         self.asked: list[str] = []
+        self.tasks: list[Task[Any]] = []
         self.most_at_once = 0
         self.closed = 0
         self._at_once = 0
@@ -60,6 +61,7 @@ class CountingJudge:
     async def label(self, request: Task[Any]) -> JudgeReply[Frozen]:
         """Answer as told."""
         self.asked.append(request.example.id)
+        self.tasks.append(request)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +23,7 @@ from labeler.sentences.citations import (
 )
 from labeler.sentences.splitting.general import GENERAL
 from labeler.sentences.words import read_patterns
-from support.labeled import record
+from support.audited import judged
 
 FORMS = {
     "It rains [1].": (["[1]"], [1]),
@@ -101,10 +100,7 @@ def test_what_is_no_marker(text: str) -> None:
     ],
 )
 def test_numbers_count_from_1_or_from_0(texts: list[str], cited: list[set[int]]) -> None:
-    """From 0 in a record that uses 0; assistants' second number does.
-
-    Intervals and code shift no other marker. A number without a document is missing.
-    """
+    """From 0 in a record that uses 0; intervals and code shift nothing. Others are missing."""
     assert [one.documents for one in read_citations(texts, 3)] == cited
     missing = [Cited(frozenset([0]), frozenset([3])), Cited()]
     assert read_citations(["A [1, 3].", "B."], 2) == missing
@@ -268,9 +264,7 @@ WORDING = read_patterns(abstention.__file__, "abstention", re.IGNORECASE)
 @pytest.mark.parametrize("language", ["english", "others"])
 @given(st.data())
 @settings(max_examples=300)
-def test_a_look_for_denials_keeps_what_the_expressions_find(
-    language: str, data: st.DataObject
-) -> None:
+def test_a_look_for_denials_keeps_what_expressions_find(language: str, data: st.DataObject) -> None:
     """It saves time and decides nothing; what follows a contrast may be an answer."""
     text = data.draw(st.from_regex(WORDING[language], fullmatch=True))
     assert len(text) > 300 or WORDING["contrast"].search(text) or abstains(text)
@@ -280,13 +274,8 @@ def answered(
     *texts: str, support: Sequence[Sequence[str]] = (), relevant: Sequence[str] = ("0a",)
 ) -> LabelRecord:
     """A label of a response of these sentences, each with its support, which may be none."""
-    named = dict(zip("abc", [*support, *[()] * len(texts)][: len(texts)], strict=False))
-    made = record(support=named, relevant=relevant, utilized=[])
-    spoken = zip(made.example.response, texts, strict=True)
-    response = tuple(replace(sentence, text=text) for sentence, text in spoken)
-    return made.model_copy(
-        update={"example": made.example.model_copy(update={"response": response})}
-    )
+    supported = dict(zip(texts, [*support, *[()] * len(texts)], strict=False))
+    return judged(supported, relevant=relevant, utilized=[])
 
 
 @pytest.mark.parametrize(

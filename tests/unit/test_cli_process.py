@@ -137,9 +137,10 @@ def printing_to(
 ) -> tuple[int, str]:
     """Run a command with another standard output; its exit code and what it said."""
     own = settings()
-    running = subprocess.Popen(command, cwd=folder, env=own, stdout=out, stderr=err, text=True)
-    said = running.communicate(timeout=120)[1]
-    return running.returncode, said
+    done = subprocess.run(
+        command, cwd=folder, env=own, stdout=out, stderr=err, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stderr
 
 
 def test_labels_that_nobody_reads_to_the_end_are_no_success(

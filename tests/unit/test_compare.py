@@ -470,7 +470,7 @@ def test_groups_are_rows_of_one_table(command: Command) -> None:
     for more, words in (
         ((), "answers fully supported, by domain"),
         (("--all",), "domain: law"),
-        (("--details",), "0 of them have the same sentences in both; 8 differ in response"),
+        (("--details",), "0 of them have the same sentences in both; 8 have another response"),
         (("b.jsonl", "--details"), "C against A, domain: law"),
     ):
         assert words in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", *more)[1]

@@ -47,11 +47,6 @@ def broken(answer: GPTLabelingOutput) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(v.kind, v.field, v.keys) for v in check_label(answer, EXAMPLE).violations]
 
 
-def claimed(*claims: ResponseClaim, **more: Any) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Violations of an answer with these claims, whose sentences are supported as they say."""
-    return broken(claims_output(claims, **more))
-
-
 def referenced(*claims: ReferenceClaim, **more: Any) -> list[tuple[str, str, tuple[str, ...]]]:
     """Violations of an answer with these claims of the reference."""
     return broken(reference_output(RIGHT, claims, **more))
@@ -144,10 +139,11 @@ def test_special_strings_support_and_do_nothing_else(special: str) -> None:
     assert kinds(output(support={"a": [special], "b": ["0a"]})) == []
     for answer in (output(relevant=[special]), output(utilized=[special])):
         assert kinds(answer) == [("special_not_allowed", (special,))]
-    assert claimed(says("a", [special]), BOTH[1]) == []
+    assert broken(claims_output([says("a", [special]), BOTH[1]])) == []
     against = changed(BOTH[0], contradicting_sentence_keys=(special,))
     field = "response_claims[0].contradicting_sentence_keys"
-    assert claimed(against, BOTH[1]) == [("special_not_allowed", field, (special,))]
+    found = broken(claims_output([against, BOTH[1]]))
+    assert found == [("special_not_allowed", field, (special,))]
     field = "reference_claims[0].supporting_sentence_keys"
     found = referenced(expects([special]), TOLD[1])
     assert found == [("special_not_allowed", field, (special,))]
@@ -178,10 +174,7 @@ def test_every_sentence_makes_claims_or_is_said_to_make_none() -> None:
 
 
 def test_a_verdict_needs_the_keys_that_it_rests_on() -> None:
-    """Entailment what supports, contradiction what contradicts, and neutral nothing.
-
-    Where all of them are unknown both faults are told: the key, and what is left without it.
-    """
+    """Neutral needs none; of unknown keys both faults are told."""
     shared = vars(output(support={"a": [], "b": ["0b"]}))
     for claim, found in (
         (says("a"), ()),
@@ -268,10 +261,7 @@ def test_checking_twice_is_checking_once(answer: ReferenceLabelingOutput) -> Non
 
 
 def test_claims_of_a_response_that_says_nothing_are_neither_true_nor_false() -> None:
-    """What a judge said of them is taken back and counted, and the label keeps the contract.
-
-    Also where it supported nothing and used nothing, but found a claim that helps.
-    """
+    """What a judge said of them is taken back and counted, and the label keeps the contract."""
     empty = EXAMPLE.model_copy(update={"response": keyed_example(response=[":", "."]).response})
     claims = (
         compared(says("a", ["0a"], ["1a"]), "entailment"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +40,10 @@ ROW: dict[str, Any] = {
 
 
 class Asked(CountingJudge):
-    """Keeps its tasks and names given keys as the support of every response sentence."""
+    """Names given keys as the support of every response sentence."""
 
     def __init__(self, *support: str) -> None:
         def answer(task: Task[Any]) -> JudgeReply[Frozen]:
-            self.tasks.append(task)
             if not support or task.kind.name == "retrieval":
                 return peeking(task)
             reply = agreeable(task)
@@ -58,7 +56,6 @@ class Asked(CountingJudge):
             return JudgeReply(lowered(reply.answer.model_copy(update=update), task.answer_type))
 
         super().__init__(answer)
-        self.tasks: list[Task[Any]] = []
 
 
 def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
@@ -113,9 +110,7 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
         ({"tool_outputs": ["30 euros are 33 dollars.", {"text": "Done."}]}, False),
     ],
 )
-def test_the_key_follows_from_speakers_and_texts_alone(
-    change: dict[str, Any], differs: bool
-) -> None:
+def test_a_key_follows_from_speakers_and_texts_alone(change: dict[str, Any], differs: bool) -> None:
     """Whatever a row calls its fields; names of tools are for people. Empty history is none."""
     judge = Asked()
     assert (label(judge).key != label(judge, {**ROW, **change}).key) is differs
@@ -136,9 +131,7 @@ def test_the_key_follows_from_speakers_and_texts_alone(
         ([{"role": "user", "text": "\ud800"}], "'history' has a lone surrogate"),
     ],
 )
-def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
-    history: object, said: str
-) -> None:
+def test_history_of_another_form_fails_where_it_would_be_shown(history: object, said: str) -> None:
     """With the place and what a turn is; a surrogate is found before anything is sent."""
     found = label(Asked(), {**ROW, "history": history})
     assert isinstance(found, LabelFailure)
@@ -186,17 +179,6 @@ def test_only_supported_sentences_rest_on_the_conversation() -> None:
     changed = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
     found = measure(made.model_copy(update={"label": changed})).metrics["supported_by_history"]
     assert (found.numerator, found.denominator) == (1, 3)
-
-
-@pytest.mark.parametrize("form", [json.dumps, str], ids=["json", "python"])
-def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_path: Path) -> None:
-    """As JSON, or as Python writes a list; labels with them are read back as written."""
-    cells = {name: value if isinstance(value, str) else form(value) for name, value in ROW.items()}
-    found = read.only(read.write_csv(tmp_path / "rows.csv", [cells]))
-    assert found.history == TURNS
-    made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
-    labeler.api.write_labels(made, tmp_path / "labels.jsonl")
-    assert list(labeler.api.read_labels(tmp_path / "labels.jsonl")) == made
 
 
 ASKED = {"role": "user", "content": "And how much is it?"}
@@ -297,14 +279,6 @@ def test_tools_without_an_output_show_nothing() -> None:
         assert read.only([{**row, "documents": ["x"]}]).tool_outputs is None
     made = label(Asked(), {**ROW, "tool_outputs": [*calls[1:], "33 dollars"]})
     assert len(made.example.tool_outputs) == 1
-
-
-def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
-    """Each error names what is missing."""
-    for turns, field in (([ANSWERED], "question"), ([ASKED], "response")):
-        row = {"id": "r1", "messages": turns, "documents": ["x"]}
-        found = read.failed([row], preset="openai_messages")
-        assert (found.reason, f"which is the {field}" in found.message) == ("missing_field", True)
 
 
 def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:

@@ -62,19 +62,6 @@ def test_the_explanations_say_what_changed_and_why() -> None:
     assert "say 2 of 3" in several.overall_supported_explanation
 
 
-def test_the_whole_answer_follows_from_its_sentences_if_only_majorities_contradict() -> None:
-    """Each of three misses another sentence, or none; one who contradicts himself is believed."""
-    some = [{"a": ["0a"]}, {"b": ["0b"]}, {"a": ["0a"], "b": ["0b"]}]
-    said = [judgment(support=each, overall=len(each) == 2) for each in some]
-    judged = record(support={"a": [], "b": []})
-    made = label(*(correction(judged, j, by=f"p{n}") for n, j in enumerate(said)), of=judged)
-    assert set(supported(made)) == {"a", "b"}
-    assert made.overall_supported
-    assert "supported, as its sentences are" in made.overall_supported_explanation
-    doubting = judgment(support=some[2], overall=False)
-    assert not label(correction(judged, doubting), of=judged).overall_supported
-
-
 def test_keys_that_support_are_those_that_most_name() -> None:
     """Of the people who call the sentence supported and name any; the judge decides ties."""
     one = correction(RECORD, judgment(support={"a": ["0a", "1a"], "b": ["1a"]}), by="ann")
@@ -97,10 +84,7 @@ def test_a_corrected_label_has_no_claims() -> None:
 
 
 def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
-    """As imported labels leave some out; a tie leaves it so, and who agrees leaves it open.
-
-    So adherence stays undefined; who disagrees says no to it.
-    """
+    """A tie, and who agrees, leave it open: adherence is undefined; who disagrees says no."""
     judged = record(support={"a": ["0a"]}, response=2)
     yes, no = judgment(), judgment(support={"a": ["0a"]})
     assert supported(label(correction(judged, yes), of=judged))["b"] == ("0b",)
@@ -114,14 +98,6 @@ def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
     found, (made,) = applied([judged], correction(judged, said))
     assert measure(made, [both]).metrics["adherence"].value == 0
     assert found.changed[0].differences == Differences(supported=("b",))
-
-
-def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
-    """Metrics that follow the answer as given still can."""
-    judged = record(stored=verbatim(support=(("a", ("0a",), None),)), support={"a": ["0a"]})
-    assert judged.verbatim is not None
-    assert corrected(judged, []).verbatim == judged.verbatim
-    assert corrected(judged, [correction(judged, judgment(support={}))]).verbatim is None
 
 
 def test_other_corrections_are_another_way_of_labeling() -> None:
@@ -180,15 +156,6 @@ def test_a_failure_stays_among_the_labels_that_it_belongs_to() -> None:
     assert made[2] == unread
 
 
-def test_corrected_labels_are_not_corrected_again() -> None:
-    """Corrections speak of the judge's."""
-    made = corrected(RECORD, [])
-    with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
-        corrected(made, [])
-    with pytest.raises(UsageError, match="corrected already"):
-        applied([made])
-
-
 def test_labels_stay_one_population_whoever_answered() -> None:
     """Changed, confirmed and unjudged labels keep the reply; each model has its own mean."""
     records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
@@ -206,7 +173,7 @@ def test_labels_stay_one_population_whoever_answered() -> None:
 
 
 def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
-    """Metrics that read the answer as given have the same values; the reason is added."""
+    """As one that nobody judged: metrics that read the answer as given have the same values."""
     given = verbatim(relevant=("0a", "0a", "[0b]"), support=(("a", ("0a",), True),))
     judged = record(stored=given, support={"a": ["0a"]})
     said = correction(judged, judgment_of(judged.label), opinion="agree", comment="Right.")
@@ -216,6 +183,8 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     metrics = select_metrics("all")
     assert measure(made, metrics).metrics == measure(judged, metrics).metrics
     assert "Right." in made.label.overall_supported_explanation
+    assert corrected(judged, []).verbatim == given
+    assert corrected(judged, [correction(judged, judgment(support={}))]).verbatim is None
 
 
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
@@ -230,8 +199,12 @@ def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
         assert judgment_of(judged.label).support == expected
 
 
-def test_two_labels_under_one_key_are_not_corrected() -> None:
+def test_two_labels_under_one_key_or_corrected_ones_are_not_corrected() -> None:
     """What was said of one would silently change the other; the same label twice is one."""
+    once = corrected(RECORD, [])
+    for again in (lambda: corrected(once, []), lambda: applied([once])):
+        with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
+            again()
     other = RECORD.model_copy(update={"label": record(relevant=["0b"]).label})
     said = correction(RECORD, judgment(utilized=[]))
     with pytest.raises(UsageError, match="twice under one key"):

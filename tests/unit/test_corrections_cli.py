@@ -1,5 +1,3 @@
-"""``labeler corrections`` and corrections in ``labeler agree``, from file to file."""
-
 from __future__ import annotations
 
 import json
@@ -106,11 +104,7 @@ def test_answers_to_other_labels_are_refused(labeler: Command) -> None:
 
 
 def test_apply_tells_what_does_not_count(labeler: Command) -> None:
-    """By reason, with ids and people; what a terminal would obey is written out.
-
-    A line that was cut off is named, and the rest applied; what is called standard output is not a
-    file of that name.
-    """
+    """By reason, with ids and people, made visible; a line that was cut off is named."""
     stray = correction(record(documents=[9]), judgment(), id="x\x1b[31m")
     corrections(stray, correction(RECORDS[0], None, opinion="unsure", by="bob"))
     apply = ("corrections", "apply", "labels.jsonl")

@@ -1,5 +1,3 @@
-"""The file of corrections: what is added stays, and what is strange is told."""
-
 from __future__ import annotations
 
 import gzip
@@ -52,10 +50,7 @@ def raw(**changes: Any) -> str:
     ],
 )
 def test_the_file_stands_beside_the_labels(labels: str, expected: str, tmp_path: Path) -> None:
-    """Its name is that of the labels; of a store it stands in its folder, and moves along.
-
-    Standard input has none: it would be a file of that name.
-    """
+    """Under their name; that of a store in its folder. Standard input has none."""
     assert corrections_path(labels) == Path(expected)
     assert corrections_path(tmp_path) == tmp_path / "corrections.jsonl"
     with pytest.raises(UsageError, match="standard input"):
@@ -85,18 +80,14 @@ def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
     assert packed.read_bytes() == before
 
 
-def test_a_correction_too_large_for_a_line_is_refused_whole(file: CorrectionsFile) -> None:
-    """Nothing of it, or of what came with it, is written."""
+def test_what_cannot_be_written_is_refused_whole(file: CorrectionsFile) -> None:
+    """Too large for a line, or without a folder: nothing of what came with it is written."""
     large = correction(RECORD, judgment(relevant=[f"0{'a' * 60}"] * 70_000))
     with pytest.raises(UsageError, match="bytes; a line may have 4000000"):
         file.append(FIRST, large)
     assert not file.path.exists()
-
-
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """With what to do."""
     with pytest.raises(StoreError, match="nothing was added: No such file or directory; check"):
-        CorrectionsFile(tmp_path / "no" / "folder.jsonl").append(FIRST)
+        CorrectionsFile(file.path.parent / "no" / "folder.jsonl").append(FIRST)
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(
@@ -121,9 +112,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
 @pytest.mark.parametrize(
     "end", [b"{", b'{"kind":"cor', b'{"kind":"correction","comment":"\xe6\x97']
 )
-def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
-    file: CorrectionsFile, end: bytes
-) -> None:
+def test_a_line_cut_off_is_reported_and_harms_no_other(file: CorrectionsFile, end: bytes) -> None:
     """Also within a character; the next addition begins a line of its own."""
     file.append(FIRST)
     file.path.write_bytes(file.path.read_bytes() + end)

@@ -34,7 +34,7 @@ SAID = [
 
 
 def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
-    """What is not named is a no."""
+    """What is not named is a no; a label that stands there twice is judged once."""
     (one,) = SAID[2:]
     human = labels_of_corrections([one], RECORDS).human
     assert (human.repeated, human.ignored) == (0, ())
@@ -44,6 +44,7 @@ def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     expected = [("r1", *key, "ann", float(key in yes)) for key in keys]
     overall = ("r1", "overall_supported", None, "ann", 1.0)
     assert [each[:5] for each in human.labels] == [*expected, overall]
+    assert labels_of_corrections([one], RECORDS * 2).human.labels == human.labels
 
 
 @pytest.mark.parametrize(
@@ -97,12 +98,6 @@ def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
     found = {each.metric: each for each in compare_with_people(RECORDS, alone).estimates}
     assert found["relevance"].people.value == pytest.approx(1 / 3)
     assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
-
-
-def test_a_label_that_stands_there_twice_is_judged_once() -> None:
-    """As in a file that two runs were written to."""
-    once, twice = (labels_of_corrections(SAID, found).human for found in (RECORDS, RECORDS * 2))
-    assert once.labels == twice.labels
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
@@ -163,9 +158,6 @@ def test_a_name_cannot_pass_for_a_selection() -> None:
     """Names are untrusted, and their separators are escaped."""
     signature = SIX[0].signature.model_copy(update={"model": "m|judged:1 of 9, 0 at random"})
     assert ReviewCounts.printed_in(str(signature)) is None
-
-
-# -- the commands ---------------------------------------------------------------------------------
 
 
 def population(size: int) -> list[tuple[LabelRecord, bool]]:
@@ -241,3 +233,8 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Comma
     assert "biased" not in err
     assert "biased" not in str(labeler_command("metrics", "corrected.jsonl"))
     assert "judgments of records that count: 20" in labeler_command(*sample.split())[2]
+    opinion = correction(every[0][0], opinion="agree").model_dump_json()
+    Path("opinions.jsonl").write_text(f"{opinion}\n", encoding="utf-8")
+    _, _, err = labeler_command("agree", "labels.jsonl", "--human", "opinions.jsonl")
+    assert "none of its 1 correction is a judgment" in err
+    assert "opinions without verdicts" in err

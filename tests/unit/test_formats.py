@@ -119,7 +119,7 @@ def test_any_rows_come_out_of_all_formats_alike(tmp_path: Path, rows: list[dict[
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_bad_row_fails_in_its_place_by_file_row_and_id(name: str, tmp_path: Path) -> None:
-    """With what is wrong and what to do, in every format."""
+    """With what is wrong, what to do, and the columns that it is grouped by, in every format."""
     lacking = {name: value for name, value in OTHER.items() if name != "documents"}
     written: Any = FORMATS[name]([GOOD, lacking, GOOD | {"id": "3"}], tmp_path / name)
     _, row, _ = open_rows(written)
@@ -128,6 +128,7 @@ def test_a_bad_row_fails_in_its_place_by_file_row_and_id(name: str, tmp_path: Pa
     assert row.where == f"{file}{place.get(name, ':row 2')}".removeprefix(":")
     assert isinstance(row.content, LabelFailure)
     assert (row.content.id, row.content.reason) == ("2", "missing_field")
+    assert row.content.metadata == {"domain": "y"}
     assert row.content.message.startswith(f"{row.where} ('2'): no 'documents'")
     assert "a row needs question, documents and response" in row.content.message
 
@@ -370,9 +371,7 @@ def test_texts_that_may_be_lost_in_cells_have_a_notice(
     assert not says or re.search(f"{name}:{says}", said[0]), said
 
 
-def test_parquet_is_read_row_group_by_row_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_is_read_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next group is asked for when the rows of the one before are used up."""
     path = tmp_path / "rows.parquet"
     pq.write_table(table([GOOD | {"id": str(n)} for n in range(9)]), path, row_group_size=3)
@@ -635,9 +634,9 @@ def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     """A row that differs from another file's row of its id is a failure that names both."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
     held = FORMATS["rows.parquet"]([GOOD], tmp_path / "rows.parquet")
-    assert len([*RowStream(open_rows([str(lines), held]))]) == 3
     other = write_csv(tmp_path / "rows.csv", [GOOD | {"response": "Other."}])
-    *_, last = (row.content for row in identified(open_rows([str(lines), other])))
+    *read, last = (row.content for row in identified(open_rows([str(lines), held, other])))
+    assert read == contents([GOOD, OTHER, GOOD])
     assert isinstance(last, LabelFailure)
     assert re.search(r"rows\.csv:2: id '1' is already used at .*rows.jsonl:1", last.message)
 

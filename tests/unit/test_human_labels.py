@@ -1,5 +1,3 @@
-"""Human labels from JSON Lines and CSV: what is read, and what is refused with which words."""
-
 from __future__ import annotations
 
 import gzip
@@ -64,11 +62,7 @@ def test_both_forms_are_read_from_json(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
-    """With a byte order mark, packed, or of tabs; so is JSON.
-
-    Our own CSV files guard a cell that reads as a formula. The same person who said the same of the
-    same twice is counted once.
-    """
+    """With a byte order mark, packed, or of tabs; guarded cells; a repeated judgment once."""
     for name, content in (
         ("people.csv.gz", gzip.compress(b"\xef\xbb\xbfid,adherence\r\nr1,no\r\n")),
         ("people.tsv", b"id\tadherence\nr1\tno\n"),

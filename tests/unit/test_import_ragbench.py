@@ -1,10 +1,7 @@
-"""RAGBench rows: their sentences, their labels, their quirks."""
-
 from __future__ import annotations
 
 import gzip
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.plugins.ragbench import read_ragbench, to_record
 from support.command import Command
-from support.real_data import needs_ragbench, ragbench_rows
+from support.rows import write_lines
 
 
 def published(**changes: Any) -> dict[str, Any]:
@@ -145,12 +142,6 @@ def write_parquet(path: Path, *rows: dict[str, Any]) -> Path:
     return path
 
 
-def write_lines(path: Path, *rows: dict[str, Any]) -> Path:
-    """Rows as JSON Lines."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
-
-
 def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
     """Lists in lists, open verdicts, nulls and numbers that are none included."""
     rows = [
@@ -162,18 +153,8 @@ def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
         row | {"trulens_groundedness": row["trulens_groundedness"] or float("nan")} for row in rows
     ]
     found = list(read_ragbench(write_parquet(tmp_path / "rows.parquet", *nan)))
-    assert found == list(read_ragbench(write_lines(tmp_path / "rows.jsonl", *rows)))
+    assert found == list(read_ragbench(write_lines(tmp_path / "rows.jsonl", rows)))
     assert [outcome.kind for outcome in found] == ["label"] * 3
-
-
-@needs_ragbench
-def test_the_published_rows_are_the_same_from_parquet(tmp_path: Path) -> None:
-    """Record for record."""
-    rows = list(islice(ragbench_rows(), 60))
-    path = write_parquet(tmp_path / "rows.parquet", *rows)
-    assert list(read_ragbench(path)) == list(
-        read_ragbench(write_lines(tmp_path / "r.jsonl", *rows))
-    )
 
 
 def test_files_folders_and_patterns_are_read_one_after_the_other(
@@ -182,7 +163,7 @@ def test_files_folders_and_patterns_are_read_one_after_the_other(
     """What is no row is named by its file and row."""
     first = write_parquet(tmp_path / "in" / "test.parquet", published(), published(id=None))
     write_parquet(tmp_path / "in" / "train.parquet", published(id="18"))
-    lines = write_lines(tmp_path / "more.jsonl", published(id="19"))
+    lines = write_lines(tmp_path / "more.jsonl", [published(id="19")])
     ids = ["lamps_test/17/gen-1", f"{first}:row 2", "lamps_test/18/gen-1", "lamps_test/19/gen-1"]
     for names in ([tmp_path / "in", lines], [tmp_path / "in" / "t*.parquet", lines]):
         code, out, _ = labeler_command("import", "ragbench", *names, "-o", "l.jsonl")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import pkgutil
 from typing import Annotated, Any
 
 import pytest
 
-import labeler.judges
 from labeler.errors import UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.attempts import REASK_VERSION
@@ -21,7 +17,6 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.signature import (
     Artifact,
-    ResponseSchema,
     Signature,
     canonical_json,
     label_key,
@@ -34,27 +29,6 @@ from labeler.plugins.scores.records import score_key, steps_key
 from labeler.plugins.similarity.records import questions_key
 from labeler.sentences.example import KeyedExample, KeyedTurn, key_sentences
 from support.samples import keyed_example, pieces, signature
-
-
-def specs() -> list[type[JudgeSpec]]:
-    """Every judge specification of the package."""
-    for module in pkgutil.walk_packages(labeler.judges.__path__, "labeler.judges."):
-        importlib.import_module(module.name)
-    found, todo = [], [JudgeSpec]
-    while todo:
-        spec = todo.pop()
-        if spec.__module__.startswith("labeler."):
-            found.append(spec)
-        todo += spec.__subclasses__()
-    return found
-
-
-@pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.__name__)
-def test_every_field_of_a_judge_declares_itself(spec: type[JudgeSpec]) -> None:
-    """A setting either can change a label or cannot; forgetting to say which is an error."""
-    for name, field in spec.model_fields.items():
-        marks = [mark for mark in field.metadata if mark in (InKey, NotInKey)]
-        assert len(marks) == 1, f"{spec.__name__}.{name}"
 
 
 class Forgetful(JudgeSpec):
@@ -108,10 +82,7 @@ CHANGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("fact", Signature.model_fields)
 def test_each_fact_changes_the_key(fact: str) -> None:
-    """What can change the label changes its key; putting it back gives the key back.
-
-    A signature is not taken for an equal one that is written otherwise in JSON.
-    """
+    """Putting it back gives the key back; equal values that JSON writes otherwise are others."""
     assert key(**{fact: CHANGED[fact]}) != key()
     assert key() == key()
     keys = [key(sampling={"temperature": number}) for number in (0, 0.0, False, None) * 2]
@@ -120,10 +91,7 @@ def test_each_fact_changes_the_key(fact: str) -> None:
 
 
 def test_texts_and_their_places_change_the_key_and_names_do_not() -> None:
-    """One character of the question, a document, or the response; the same in other documents.
-
-    The row's id and its other columns are nothing to a judge.
-    """
+    """One character is enough; an id and other columns are nothing to a judge."""
     question, document = "What is the capital of France", "Paris is the capital of France!"
     changes: list[dict[str, Any]] = [
         *({"question": f"{question}{end}"} for end in ("?", "!", "? ")),
@@ -143,15 +111,6 @@ def test_the_digest_of_a_prompt_is_of_all_that_is_sent(monkeypatch: pytest.Monke
     monkeypatch.setattr("labeler.judges.prompting.RENDERING", -1)
     digests.add(Prompt(name, system, user).artifact.digest)
     assert len(digests | {load_schema().artifact.digest}) == 5
-
-
-def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
-    """Explanations before verdicts: the order goes on the wire."""
-    schema = load_schema()
-    turned = dict(schema.json_schema)
-    turned["properties"] = dict(reversed(turned["properties"].items()))
-    for text, is_same in ((json.dumps(turned), False), (schema.text, True)):
-        assert (ResponseSchema(schema.name, text).artifact == schema.artifact) is is_same
 
 
 def test_a_fact_that_is_added_later_changes_no_key() -> None:

@@ -1,5 +1,3 @@
-"""Tasks for Label Studio, and its exports: our own form of them."""
-
 from __future__ import annotations
 
 import json
@@ -100,9 +98,6 @@ def commented(text: Any) -> Change:
     return lambda done: results(done).append(comment)
 
 
-# -- there and back -------------------------------------------------------------------------------
-
-
 def test_a_suggestion_that_is_taken_as_it_is_agrees_once() -> None:
     """Key by key, with strings that Label Studio cannot show; the same file adds nothing."""
     made = only(imported(answered()))
@@ -132,11 +127,13 @@ def test_a_blind_task_shows_nothing_of_the_label() -> None:
 
 
 def test_texts_are_shown_as_texts() -> None:
-    """What a terminal or a browser would obey is written out; no markup is made of it."""
+    """What would be obeyed is written out, as no markup; a region counts an emoji as two."""
     shown = json.dumps(task())
     assert "<img src=x onerror=alert(1)> &" in shown
     assert "<U+001B>[31m" in shown
     assert "\\u0000" not in shown
+    end = result(answered(), "d-0b")["value"]["endOffset"]
+    assert end == len(task()["data"]["documents"][1]["text"]) + 1
 
 
 def test_what_was_withdrawn_stays_so() -> None:
@@ -150,11 +147,13 @@ def test_what_was_withdrawn_stays_so() -> None:
 
 
 def test_several_people_answer_one_task() -> None:
-    """Each under a name; these can be other ones here."""
+    """Each under an address or a number; these can be other names here."""
     done = answered(1)
     done["annotations"] += answered(2)["annotations"]
     found = imported(done, names={"user 1": "ann"})
     assert [made.annotator for made in found.added] == ["ann", "user 2"]
+    for by, name in (({"email": "a@b.c", "id": 3}, "a@b.c"), ({"id": 3}, "user 3")):
+        assert only(imported(answered(by))).annotator == name
 
 
 def test_what_was_not_answered_or_is_of_other_labels_is_told() -> None:
@@ -178,22 +177,11 @@ def test_what_is_no_export_is_refused(exported: object, tmp_path: Path) -> None:
         read_tasks(str(path))
 
 
-# -- Label Studio ---------------------------------------------------------------------------------
-
-
 def test_the_labeling_configuration_is_xml_without_html() -> None:
     """Nothing in it makes Label Studio read text as HTML."""
     tags = {element.tag for element in ET.fromstring(labeling_configuration()).iter()}  # noqa: S314 - it is our own
     assert "HyperText" not in tags
     assert {"Paragraphs", "ParagraphLabels", "Choices", "Text", "TextArea"} <= tags
-
-
-def test_a_region_counts_in_utf_16_as_browsers_do() -> None:
-    """An emoji is two."""
-    (prediction,) = task()["predictions"]
-    ends = {r["id"]: r["value"].get("endOffset") for r in prediction["result"] if "id" in r}
-    shown = task()["data"]["documents"][1]["text"]
-    assert ends["d-0b"] == len(shown) + 1
 
 
 def relate(done: dict[str, Any]) -> None:
@@ -236,12 +224,6 @@ def test_a_comment_is_kept_as_the_reason() -> None:
     assert only(imported(answered(change=commented(["one", "two"])))).comment == "one\ntwo"
     unsure = only(imported(answered(change=valued("overall", choices=["unsure"]))))
     assert (unsure.opinion, unsure.judgment) == ("unsure", None)
-
-
-def test_people_are_named_by_their_address_where_it_is_there() -> None:
-    """Else by their number."""
-    for by, name in (({"email": "a@b.c", "id": 3}, "a@b.c"), ({"id": 3}, "user 3")):
-        assert only(imported(answered(by))).annotator == name
 
 
 def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:

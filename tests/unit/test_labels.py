@@ -1,5 +1,3 @@
-"""Labels as one object: a list of outcomes that shows, measures, compares and saves itself."""
-
 from __future__ import annotations
 
 import json
@@ -253,10 +251,7 @@ def test_every_form_of_stored_labels_is_loaded(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the same records, slices, numbers and table, also from another folder later.
-
-    If they have changed, they are neither read one by one nor summarized, but loaded again.
-    """
+    """Also from another folder later; what has changed on disk is not read, but loaded again."""
     first = save(labels[:9], tmp_path)
     old = labeler.load(first)
     assert len(old) == 9
@@ -327,6 +322,8 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
     with pytest.raises(UsageError, match="a plot is of one metric"):
         labels.plot("all")
     assert "no row has a value" in labels.failures.plot("adherence").svg
+    both = labels + [relabeled(cast("LabelRecord", one), model="m-9") for one in labels]
+    assert ">&lt;b&gt;, embedded/m-9</text>" in both.plot("adherence", by="group").svg
     # At a prompt, a record is a table with a title of its verdicts and what they rest on.
     title, *rest = repr(record(id="r1", support={"a": ["0a"], "b": []}, response=2)).splitlines()
     assert re.fullmatch("label 'r1' by .*: not supported", title)

@@ -1,5 +1,3 @@
-"""Tool results in messages: of Anthropic, Bedrock, OpenAI, Gemini, LangChain and OpenTelemetry."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -76,6 +74,18 @@ CALLS: dict[str, list[Any]] = {
             "parts": [{"functionResponse": MEASURE | {"response": {"result": RESULT}}}],
         },
     ],
+    "Gemini, code": [
+        {
+            "role": "model",
+            "parts": [
+                {"executableCode": {"code": "measure()"}},
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": RESULT}},
+            ],
+        }
+    ],
+    "OpenAI, code": [
+        {"type": "code_interpreter_call", "outputs": [{"type": "logs", "logs": RESULT}]}
+    ],
     "OpenAI, file search": [{"type": "file_search_call", "results": [{"text": RESULT}]}],
     "OpenAI, MCP": [{"type": "mcp_call", "name": "measure", "output": RESULT}],
     "OpenAI, an object": [{"role": "tool", "content": {"text": RESULT}}],
@@ -110,12 +120,13 @@ def test_tool_results_are_tool_outputs_and_no_question(system: str) -> None:
     [
         {"content": None, "refusal": ANSWER},
         {"content": [{"type": "refusal", "refusal": ANSWER}]},
+        {"content": [{"type": "audio", "transcript": ANSWER}]},
         {"blocks": [{"block_type": "thinking", "content": "Hm."}, {"text": ANSWER}]},
         {"content": [{"reasoning": {"reasoning_text": "Hm."}}, {"text": ANSWER}]},
     ],
 )
-def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -> None:
-    """As OpenAI, LlamaIndex and Haystack write them."""
+def test_a_refusal_and_speech_are_responses_and_a_thought_is_none(answer: dict[str, Any]) -> None:
+    """As OpenAI, LlamaIndex and Haystack write them; speech by its transcript."""
     given = {"messages": [ASKED, {"role": "assistant", **answer}], "documents": ["D."]}
     (row,) = rows = open_rows([given])
     assert isinstance(row.content, Example)

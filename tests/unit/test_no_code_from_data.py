@@ -58,7 +58,6 @@ def reading(how: str, data: object, **known: object) -> Callable[[], object]:
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "eval of a text": (reading("return eval(t)", "1"), "exec"),
-    "exec of a text": (reading("exec(t)", "x = 1"), "exec"),
     "compile": (reading("compile(t, '', 'eval')", "1"), "compile"),
     "a pickle": (reading("loads(t)", pickle.dumps(print), loads=pickle.loads), UNPICKLING),
     "a pickle that no frame of ours is below": (
@@ -153,9 +152,7 @@ def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     assert "code was made from data" in done.stdout
 
 
-def test_the_command_line_makes_no_code_of_what_it_reads(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_commands_make_no_code_of_what_they_read(tmp_path: Path, labeler_command: Command) -> None:
     """Labeling, and every way to read a store and a label file."""
     rows = [
         {"id": text, "question": text, "documents": [text, *HOSTILE], "response": text, text: text}

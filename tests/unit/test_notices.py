@@ -80,6 +80,18 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
     ({"response": "It\u00e2\u0080\u0099s R."}, "a text with "),
     ({"response": "Over \u0120the lazy"}, "a text with 'Ġthe'"),
+    *(
+        ({"response": text.encode().decode("latin-1")}, "a text with ")
+        for text in (
+            "Es ist schön.",
+            "Причал долог.",
+            "岸は長い。",
+            "رصيف طويل جدا",
+            "घाट",
+            "ท่าเรือ",
+        )
+    ),
+    ({"response": "É à Ñandú, São Ãs, Øya, ï: “così è”."}, ""),
     ({"response": "Ça."}, ""),
     ({"response": {"choices": [{"text": "R."}, {"text": "S."}]}}, CHOICES),
     ({"response": {"output": {"generations": [[{"text": "R."}, {"text": "S."}]]}}}, CHOICES),
@@ -109,6 +121,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"expectedAnswers": "7"}, "'expectedAnswers' and no 'reference'"),
     ({"Reference": "7"}, "'Reference' and no 'reference'"),
     ({"ground_truth": "7", "reference": "8"}, ""),
+    ({"answer": ["7"]}, "'answer' and no 'reference': --map reference=answer reads it"),
     ({"Response": "S."}, "'Response' next to 'response', which alone is read"),
     ({"response.1": "S."}, "'response.1' next to 'response', which alone is read"),
     ({"Response": "R."}, ""),

@@ -450,7 +450,7 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path) -> None:
 
 def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:
     """With ids and without; a generator is read before any spend, so that the total is known."""
-    judge, watch, one = CountingJudge(), Watch(), {**row(0), "latency": 3}
+    judge, watch, one = CountingJudge(seconds=0.05), Watch(), {**row(0), "latency": 3}
     plain = {name: value for name, value in one.items() if name != "id"}
     given = iter([one, plain, one, {**plain, "latency": 4}, row(1), plain])
     found = labeler.label(given, judge=judge, store=MemoryStore(), on_event=watch)

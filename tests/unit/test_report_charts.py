@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -15,14 +14,8 @@ from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.report import charts
-from labeler.report.comparison_pages import DIFF_SCRIPTS as DIFF
-from labeler.report.page import ASSETS
 from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from labeler.report.views import label_view, record_view
-from labeler.report.writing import SCRIPTS as REPORT
-from labeler.review.app import ASSETS as REVIEW_ASSETS
-from labeler.review.app import PLAN_SCRIPTS as PLAN
-from labeler.review.app import SCRIPTS as REVIEW
 from support.command import Command
 from support.judged import correction
 from support.labeled import record
@@ -51,8 +44,8 @@ def test_shares_fall_into_tenths_and_verdicts_into_two_bins() -> None:
     # Where all values are 0 or 1 there is nothing between.
     counted = charts.count_bins([1, 0, 1, 1])
     assert [(str(bin_), count) for bin_, count in counted] == [("0", 1), ("1", 3)]
-    last = {"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}
-    assert counted[1][0].filter("adherence") == last
+    ends = [{"metric": "m", "low": end, "high": end, "closed": True} for end in (0.0, 1.0)]
+    assert [bin_.filter("m") for bin_, _ in counted] == ends
 
 
 @pytest.mark.parametrize("tenths", range(11))
@@ -104,7 +97,9 @@ def test_a_cell_stands_where_its_bins_are() -> None:
     drawing = _parsed(charts.heat_map("x", "y", [(0.05, 0.95), (0.95, 0.05)], "m").drawing)
     cells = [r for r in drawing.iter(f"{SVG}rect") if "cell" in r.attrib["class"]]
     assert [_floats(cell, "x", "y") for cell in cells] == [(45.0, 5.0), (306.0, 266.0)]
-    x, y = json.loads(next(drawing.iter(f"{SVG}g")).attrib["data-filter"])
+    first, last = drawing.iter(f"{SVG}g")
+    assert {hit.attrib["aria-label"].rpartition(": ")[2] for hit in (first, last)} == {"1 record"}
+    x, y = json.loads(first.attrib["data-filter"])
     assert (x["metric"], x["low"], x["high"]) == ("x", 0.0, 0.1)
     assert (y["metric"], y["low"], y["high"]) == ("y", 0.9, 1.0)
 
@@ -160,7 +155,7 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path) -> None:
     index = page.blocks["index"]
     assert (index["name"], index["metrics"]) == ("labels.jsonl", ["relevance"])
     assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
-    assert "Intervals of the mean: 90 %" in page.texts
+    assert "90 % intervals of the mean: " in page.texts
     assert "grouped by question" in page.texts
 
 
@@ -224,10 +219,7 @@ def test_a_record_matches_no_pattern_or_several(
 
 
 def test_what_is_not_measured_matches_no_pattern(tmp_path: Path) -> None:
-    """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too.
-
-    A metric that the judge does not measure has a dash and the reason, not 0 records.
-    """
+    """It has a dash and the reason; where nothing is relevant, relevance and utilization are 0."""
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
     values = [row.metrics[name].value for name in METRICS]
     assert values == [0.0, 0.0, None, 1.0]
@@ -271,17 +263,3 @@ def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
     assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
     assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}
     assert view.keys() - record_view(record()).keys() == {"history", "tool_outputs"}
-
-
-_DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
-PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW, "plan": PLAN}
-FILES = {path.name: path for folder in (ASSETS, REVIEW_ASSETS) for path in folder.glob("*.js")}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
-    """A second function of the same name would take the place of the first without a word."""
-    texts = [FILES[name].read_text(encoding="utf-8") for name in PAGES[page]]
-    names = Counter(name for text in texts for name in _DECLARED.findall(text))
-    assert len(names) > len(texts)
-    assert [name for name, times in names.items() if times > 1] == []

@@ -40,15 +40,10 @@ def rows(*responses: str, **changes: object) -> list[dict[str, Any]]:
 
 
 class Asked(CountingJudge):
-    """Keeps the tasks that it is asked."""
+    """Counts the tasks that it is asked by kind."""
 
     def __init__(self, behavior: Behavior = peeking) -> None:
-        def answer(task: Task[Any]) -> JudgeReply[Frozen]:
-            self.tasks.append(task)
-            return behavior(task)
-
-        super().__init__(answer)
-        self.tasks: list[Task[Any]] = []
+        super().__init__(behavior)
 
     def kinds(self) -> Counter[str]:
         """Count the tasks by kind, and forget them."""
@@ -101,10 +96,7 @@ def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> No
 
 @pytest.mark.parametrize("profile", ["trace", "claims", "auto"])
 def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None:
-    """They have all fields, are sound, and read back as written; probabilities are its own.
-
-    Expected relevance is therefore equal too, whatever the responses are.
-    """
+    """They are sound, read back as written, and equal in expected relevance."""
     given = rows(*ANSWERS, reference="It is red.")
     options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore(), "relevance": "blind"}
     found: Any = labeler.label(given, profile=profile, **options)
@@ -218,10 +210,7 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
 
 def test_a_label_and_its_retrieval_label_must_fit() -> None:
-    """Another relevance, another key, and a missing basis are damage.
-
-    A retrieval label is about distinct documents in their order; any other under its key is damage.
-    """
+    """Another relevance, key or order, a repeated document, and a missing basis are damage."""
     store = MemoryStore()
     [record] = label(rows(ANSWERS[0]), Asked(), store)
     edits: tuple[Callable[[Any], object], ...] = (
@@ -291,9 +280,7 @@ def test_people_see_what_relevance_rests_on(labeler_command: Command) -> None:
     assert "0 labeled by" in run("other")
 
 
-def test_deleting_rows_takes_their_retrieval_label(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_deleting_rows_takes_the_retrieval_label(tmp_path: Path, labeler_command: Command) -> None:
     """Once no other row rests on it."""
     given = [{**one, "user": name} for one, name in zip(rows(*ANSWERS), "abc", strict=True)]
     folder = tmp_path / "store"

@@ -1,5 +1,3 @@
-"""Documents in the shapes of retrievers, as rows and traces hold them."""
-
 from __future__ import annotations
 
 import re
@@ -170,9 +168,7 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         ("['It''s 90 m.']", "a quote in it is not escaped"),
     ],
 )
-def test_documents_without_a_text_are_the_failure_of_their_row(
-    documents: object, says: str
-) -> None:
+def test_documents_without_a_text_fail_their_row(documents: object, says: str) -> None:
     """With the fields that are there, and how to name one."""
     found = failed([{"question": "Q?", "documents": documents, "response": "R."}])
     assert re.search(says, found.message), found.message

@@ -17,7 +17,7 @@ from labeler.review.access import MOST_BYTES, AccessControl
 from labeler.review.app import review_app
 from labeler.review.session import ReviewSession
 from support.labeled import record
-from support.review_sessions import a_session, own
+from support.review_sessions import a_session, labels, own
 
 PORT = 8123
 TOKEN = "a-token-of-this-test"  # noqa: S105 - opens nothing
@@ -120,7 +120,7 @@ def test_without_the_token_nothing_is_told(unanswered: Harness) -> None:
 
 
 def test_what_another_page_asks_for_is_refused(unanswered: Harness) -> None:
-    """Reading as well as writing, with the right token too."""
+    """With the right token too; of no page, reading goes and writing does not."""
     here = f"http://127.0.0.1:{PORT}"
     origins = ("http://evil.example", "null", f"https://127.0.0.1:{PORT}")
     near = (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT + 1}", f"{here}.evil.example")
@@ -133,17 +133,11 @@ def test_what_another_page_asks_for_is_refused(unanswered: Harness) -> None:
             answer = unanswered.client.get(path, headers=OURS | header)
             assert answer.status_code == 403, header
         assert unanswered.post(**header)[0] == 403
-    assert unanswered.events() == 0
-
-
-def test_writing_needs_an_origin(unanswered: Harness) -> None:
-    """Reading goes without, also at an address that was typed in: browsers call it of no site."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    assert unanswered.client.get("/api/overview", headers=headers).status_code == 200
+    nameless = {"Authorization": f"Bearer {TOKEN}"}  # as of an address that was typed in
+    assert unanswered.client.get("/api/overview", headers=nameless).status_code == 200
     assert unanswered.client.get("/", headers={"Sec-Fetch-Site": "none"}).status_code == 200
-    answer = unanswered.client.post("/api/records/0", json=unanswered.body(), headers=headers)
-    assert answer.status_code == 403
-    assert unanswered.post(**{"Sec-Fetch-Site": "none"})[0] == 403
+    answer = unanswered.client.post("/api/records/0", json=unanswered.body(), headers=nameless)
+    assert answer.status_code == unanswered.post(**{"Sec-Fetch-Site": "none"})[0] == 403
     assert unanswered.events() == 0
 
 
@@ -159,24 +153,6 @@ def test_other_methods_are_refused(unanswered: Harness, path: str) -> None:
             answer = unanswered.client.request(method, path, headers={**headers, **asked})
             assert answer.status_code == 405
             assert not [name for name in answer.headers if name.startswith("access-control")]
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", ""],
-)
-def test_only_json_is_read(unanswered: Harness, content: str) -> None:
-    """What a form can send without asking is not."""
-    assert unanswered.post(**{"Content-Type": content})[0] == 415
-    assert unanswered.events() == 0
-
-
-def test_a_request_may_not_be_endless(unanswered: Harness) -> None:
-    """Whether or not it says how long it is."""
-    text = json.dumps(unanswered.body(comment="x" * MOST_BYTES))
-    parts = (text[n : n + 65536].encode() for n in range(0, len(text), 65536))
-    assert [unanswered.post(sent)[0] for sent in (text, parts)] == [413, 413]
-    assert unanswered.events() == 0
 
 
 UNSOUND = {
@@ -207,21 +183,34 @@ UNLIKE_THE_PAGE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("sent", [*UNSOUND.values(), *UNLIKE_THE_PAGE], ids=lambda s: str(s)[:30])
+LONG: dict[str, Any] = {"comment": "x" * MOST_BYTES}
+FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", "")
+"""Types of what a form can send without asking, and of what is no JSON."""
+REFUSED: list[tuple[int, str, Any]] = [
+    *((422, "application/json", sent) for sent in (*UNSOUND.values(), *UNLIKE_THE_PAGE)),
+    *((415, kind, {}) for kind in FORMS),
+    (413, "application/json", LONG),
+    # The label of another place, as an outdated page sends it, and of none.
+    *((409, "application/json", {"key": key}) for key in (labels()[1].key, "f" * 64)),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "sent"), REFUSED, ids=lambda value: str(value)[:30])
 def test_what_the_page_would_not_send_is_refused(
-    unanswered: Harness, sent: str | bytes | Mapping[str, object]
+    unanswered: Harness, status: int, kind: str, sent: str | bytes | Mapping[str, object]
 ) -> None:
-    """Unsound JSON as well as wrong facts: nothing is guessed, and nothing is stored."""
+    """Nothing is guessed, and nothing is stored."""
     content = json.dumps(unanswered.body(**sent)) if isinstance(sent, Mapping) else sent
-    status, answer = unanswered.post(content)
-    assert (status, bool(answer["error"])) == (422, True)
-    assert unanswered.events() == 0
+    found, answer = unanswered.post(content, **{"Content-Type": kind})
+    assert (found, bool(answer["error"]), unanswered.events()) == (status, True, 0)
 
 
-def test_a_label_of_another_place_is_refused(unanswered: Harness) -> None:
-    """The page may be outdated."""
-    for key in (unanswered.session.labels.keys[1], "f" * 64):
-        assert unanswered.post(json.dumps(unanswered.body(key=key)))[0] == 409
+def test_a_request_that_does_not_say_its_length_may_not_be_endless(unanswered: Harness) -> None:
+    """It is not read to its end."""
+    text = json.dumps(unanswered.body(**LONG))
+    assert (
+        unanswered.post(text[n : n + 65536].encode() for n in range(0, len(text), 65536))[0] == 413
+    )
     assert unanswered.events() == 0
 
 
@@ -324,9 +313,7 @@ def test_a_correction_is_in_the_file_before_the_answer(
     assert harness.events() == 1
 
 
-def test_no_answer_tells_of_a_fault_inside(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_answer_tells_of_inner_faults(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal does, in one line."""
 
     def broken(*_: object) -> None:

@@ -1,5 +1,3 @@
-"""Records shown and hidden, corrections stored, and the order of the queue."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -29,7 +27,7 @@ def stored(session: ReviewSession) -> tuple[Correction, ...]:
 
 
 def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> None:
-    """Who agrees stores the judge's own judgment; keys are stored in reading order."""
+    """Who agrees stores the judge's own judgment, who is unsure none; keys are in reading order."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
     judged = Judgment(
@@ -40,40 +38,15 @@ def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> N
     )
     session.save(1, said(session, 1, judgment=judged))
     session.save(2, said(session, 2, judgment=own(relevant=("1a", "0b", "0a"))))
-    first, same, other = stored(session)
+    unsure = ReviewAnswer(key=session.keys[3], annotator="ann", answer="unsure", comment="unclear")
+    counts = session.save(3, unsure)["counts"]
+    first, same, other, nothing = stored(session)
+    assert (nothing.judgment, counts["unsure"], counts["agree"]) == (None, 1, 2)
     assert (first.opinion, first.annotator, first.queue) == ("agree", "ann", "order")
     assert first.judgment == judged
     assert (same.opinion, other.opinion) == ("agree", "disagree")
     assert other.judgment is not None
     assert other.judgment.relevant == ("0a", "0b", "1a")
-
-
-def test_who_is_unsure_judges_nothing(tmp_path: Path) -> None:
-    """The record is passed, and no judgment counts."""
-    session = a_session(tmp_path)
-    key = session.labels.keys[0]
-    view = session.save(
-        0, ReviewAnswer(key=key, annotator="ann", answer="unsure", comment="unclear")
-    )
-    assert stored(session)[0].judgment is None
-    assert view["counts"]["unsure"] == 1
-    assert view["counts"]["next_open"] == 1
-
-
-def test_a_judgment_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    """Unknown sentences of a document, a part or the response, and those that are named twice."""
-    session = a_session(tmp_path)
-    for judgment in (
-        own(relevant=("9z",)),
-        own(utilized=("a",)),
-        own(support={"c": ("0a",)}),
-        own(support={"a": ("nonsense",)}),
-        own(relevant=("0a", "0a")),
-    ):
-        with pytest.raises(HTTPException, match="does not fit") as refused:
-            session.save(0, said(session, 0, judgment=judgment))
-        assert refused.value.status_code == 422
-    assert stored(session) == ()
 
 
 def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
@@ -127,10 +100,7 @@ def test_a_judgment_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path:
 
 
 def test_a_blind_session_is_one_persons_until_the_verdicts_are_seen(tmp_path: Path) -> None:
-    """Nobody agrees with hidden verdicts; another name would show what must not be seen.
-
-    Who has seen them judges no more blindly, also after taking it back.
-    """
+    """Nobody agrees with hidden verdicts; who has seen them judges no more blindly."""
     other = a_session(tmp_path, annotator="bob")
     other.save(0, said(other, 0, "bob"))
     session = a_session(tmp_path, blind=True)
@@ -247,10 +217,7 @@ def drawn(tmp_path: Path) -> ReviewSession:
 
 
 def test_before_the_first_judgment_there_is_the_judge_alone(tmp_path: Path) -> None:
-    """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4.
-
-    Corrections of other labels count for nothing: one file may hold those of several.
-    """
+    """Its means over all rows: (1/3 + 2/3 + 0 + 1/3) / 4; corrections of other labels are none."""
     other = a_session(tmp_path)
     other.save(0, said(other, 0))
     view = statistics_of(a_session(tmp_path, records=RECORDS))

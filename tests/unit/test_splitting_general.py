@@ -132,10 +132,7 @@ def _bounded_texts(text: str) -> list[str]:
     ],
 )
 def test_a_long_sentence_is_cut_at_its_best_place(unit: str, ends: str) -> None:
-    """At a line break, else a semicolon, a comma, which needs no space in Chinese, a space.
-
-    Where nothing else is left, a letter still keeps its accents, an emoji its parts.
-    """
+    """At a line break, semicolon, comma or space, else between whole letters and emoji."""
     assert all(piece.endswith(ends) for piece in _bounded_texts("a" + unit * 2_000)[:-1])
 
 
@@ -146,13 +143,6 @@ def test_long_code_and_long_lines_are_cut_at_their_parts() -> None:
     assert all(piece.splitlines()[-1] == line.strip() for piece in pieces[:-1])
     sentences = [f"Sentence number {number} is here." for number in range(4_000)]
     assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences
-
-
-def test_the_texts_of_its_development_are_right() -> None:
-    """Texts that the rules were made on are cut as people cut them."""
-    for gold in (*read_gold(FILES[0]), *read_gold(FILES[2])):
-        found = [piece.text.strip() for piece in GENERAL.split(gold.text)]
-        assert found == gold.sentences, gold.name
 
 
 def test_its_sentences_never_change() -> None:
@@ -183,10 +173,7 @@ def shape(unit: str, tail: str, length: int) -> str:
 
 @pytest.mark.parametrize("name", ["general", "ragbench"])
 def test_every_shape_is_read(name: str) -> None:
-    """Nothing is lost, and no shape keeps a splitter busy for long.
-
-    Most patterns fail only at the end of what they have matched, so that something stands there.
-    """
+    """Nothing is lost, and no shape keeps a splitter busy for long, whatever it ends with."""
     for unit, tail in product(UNITS, ("", "x")):
         text = shape(unit, tail, 1_500)
         pieces = SPLITTERS[name].split(text)

@@ -33,41 +33,29 @@ def test_a_given_sentence_is_kept_and_may_differ_in_white_space_alone() -> None:
     assert align("", []) == align(" \n\t\u2029 ", []) == []
 
 
+AT = "given sentence {} is not in it: at character {} the text has {}, the sentence '{}'; they may"
+
+
 @pytest.mark.parametrize(
-    ("text", "sentences", "number", "place", "has", "wanted"),
+    ("text", "sentences", "says"),
     [
-        ("One. Two.", ["One.", "Tow."], 1, 6, "'wo.'", "ow."),
+        ("One. Two.", ["One.", "Tow."], AT.format(1, 6, "'wo.'", "ow.")),
         # What ``str.isspace`` does not call white space has to be in the sentence.
-        ("a\u200bb", ["ab"], 0, 1, r"'\u200bb'", "b"),
-        ("One.", ["One. More"], 0, 4, "ended", "More"),
-        ("One. Two.", ["One.", "Two.", "Two."], 2, 9, "ended", "Two."),
-        ("Two. One.", ["One.", "Two."], 0, 0, "'Two. One.'", "One."),
+        ("a\u200bb", ["ab"], AT.format(0, 1, r"'\u200bb'", "b")),
+        ("One.", ["One. More"], AT.format(0, 4, "ended", "More")),
+        ("One. Two.", ["One.", "Two.", "Two."], AT.format(2, 9, "ended", "Two.")),
+        ("Two. One.", ["One.", "Two."], AT.format(0, 0, "'Two. One.'", "One.")),
+        ("One. Two.", ["One.", " \t"], "given sentence 1 is blank; leave it out"),
+        ("One. Two.", ["One."], "at character 5 it continues with 'Two.'; give all of"),
     ],
 )
-def test_sentences_that_do_not_fit_are_refused(
-    text: str, sentences: list[str], *, number: int, place: int, has: str, wanted: str
-) -> None:
+def test_sentences_that_do_not_fit_are_refused(text: str, sentences: list[str], says: str) -> None:
     """The error says where, what the text has and what the sentence has."""
     with pytest.raises(BadRow) as caught:
         align(text, sentences, where="document 3")
-    assert str(caught.value) == (
-        f"document 3: given sentence {number} is not in it: at character {place} the text has "
-        f"{has}, the sentence {wanted!r}; they may differ in white space alone"
-    )
+    assert str(caught.value).startswith("document 3: ")
+    assert says in str(caught.value)
     assert caught.value.reason == "given_sentences_mismatch"
-
-
-@pytest.mark.parametrize(
-    ("sentences", "says"),
-    [
-        (["One.", " \t"], "given sentence 1 is blank; leave it out"),
-        (["One."], "end before it does: at character 5 it continues with 'Two.'; give all of"),
-    ],
-)
-def test_blank_and_lacking_sentences_are_refused(sentences: list[str], says: str) -> None:
-    """With the place, and the text of the source."""
-    with pytest.raises(BadRow, match=f"^document 3: .*{says}"):
-        align("One. Two.", sentences, where="document 3")
 
 
 def _example(**fields: object) -> Example:
@@ -76,10 +64,7 @@ def _example(**fields: object) -> Example:
 
 
 def test_an_example_without_sentences_is_split() -> None:
-    """The splitter, which is named, cuts all texts; an absent reference differs from a blank.
-
-    Given sentences are used whatever splitter is asked for, and the record says so.
-    """
+    """By the splitter, which is named; given sentences are used whatever splitter is asked for."""
     keyed = key_example(_example(reference="It is so. It was.", metadata={"k": 1}), GENERAL)
     assert (keyed.splitter, keyed.document_keys()) == ("general/1", ["0a", "0b"])
     assert keyed.documents[1] == ()
@@ -185,10 +170,7 @@ LETTERS = {0: "a", 25: "z", 26: "aa", 51: "az", 52: "ba", 549: "ud", 701: "zz", 
 
 @given(INDEX, INDEX, st.text(alphabet="abcxyz", min_size=1, max_size=8))
 def test_keys_round_trip(document: int, sentence: int, text: str) -> None:
-    """A key names exactly the position that it was made of, in each part of a record.
-
-    After z comes aa, after az comes ba, and sentence 550 is ud, as in RAGBench.
-    """
+    """A key names exactly the position that it was made of; letters go on as in RAGBench."""
     assert [letters(index) for index in LETTERS] == [*LETTERS.values()]
     assert index_of(letters(sentence)) == sentence
     assert letters(index_of(text)) == text

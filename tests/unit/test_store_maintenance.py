@@ -1,5 +1,3 @@
-"""Rows of a store that are deleted, and stores that become one."""
-
 from __future__ import annotations
 
 import os
@@ -24,6 +22,7 @@ from labeler.store.database import Database
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
+from support.judged import correction
 from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in, started, store_of
 from unit.test_batches_cli import prepared
@@ -42,23 +41,16 @@ VICTIM = personal(1)
 KEPT = [personal(2), personal(3)]
 
 
-def correction(record: LabelRecord) -> Correction:
+def agreed(label: LabelRecord) -> Correction:
     """What somebody said of a record."""
-    return Correction(
-        key=record.key,
-        id=record.id,
-        annotator="ann",
-        at="2026-11-22T10:45:00Z",
-        opinion="agree",
-        comment=f"{PRIVATE} says {record.id}",
-    )
+    return correction(label, opinion="agree", comment=f"{PRIVATE} says {label.id}")
 
 
 def filled(folder: Path) -> Path:
     """A store with every kind of trace of three rows."""
     failed = sample_failure(7, message=f"{PRIVATE} failed").model_copy(update={"id": VICTIM.id})
     store_of(folder, VICTIM, *KEPT, failed, sample_failure(8))
-    CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
+    CorrectionsFile(folder / "corrections.jsonl").append(*map(agreed, (VICTIM, *KEPT)))
     return folder
 
 
@@ -90,11 +82,14 @@ def traces(content: bytes, record: LabelRecord) -> list[str]:
     return found + [word for word in words if word.encode() in content]
 
 
-def test_nothing_of_a_deleted_row_is_left(tmp_path: Path, labeler_command: Command) -> None:
-    """Neither its texts, packed or not, nor its id and key; other rows lose nothing."""
-    folder = filled(tmp_path / "s")
+@pytest.mark.parametrize("part", ["s", "s/shards/part-1"])
+def test_nothing_of_a_deleted_row_is_left(
+    part: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """Neither its texts, packed or not, nor its id and key; stores of parts are searched too."""
+    folder = filled(tmp_path / part)
     assert traces(bytes_in(folder), VICTIM)
-    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
+    code, _, err = labeler_command("store", "delete", tmp_path / "s", "--id", VICTIM.id, "--yes")
     assert code == 0
     assert "1 label, 1 failure, 1 correction" in err
     assert traces(bytes_in(folder), VICTIM) == []
@@ -127,9 +122,7 @@ def test_rows_are_selected_by_id_or_metadata(
         assert {record.id for record in store} == {f"row-{n}" for n in left}
 
 
-def test_a_dry_run_and_an_unconfirmed_one_delete_nothing(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_dry_and_unconfirmed_runs_delete_nothing(tmp_path: Path, labeler_command: Command) -> None:
     """The counts are those of the deletion; without a terminal --yes is needed."""
     folder = filled(tmp_path / "s")
     before = content_of(folder)
@@ -179,14 +172,6 @@ def test_a_row_that_a_batch_may_bring_back_is_not_deleted(
     assert (code, said in err) == (2, True)
     with DiskStore(folder) as store:
         assert len(store) == 3
-
-
-def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Command) -> None:
-    """Those of several machines."""
-    filled(tmp_path / "s" / "shards" / "part-1")
-    code, _, err = labeler_command("store", "delete", tmp_path / "s", "--id", VICTIM.id, "--yes")
-    assert (code, "1 label" in err) == (0, True)
-    assert traces(bytes_in(tmp_path), VICTIM) == []
 
 
 KILLED = """
@@ -292,9 +277,7 @@ def test_what_the_target_has_stays(tmp_path: Path) -> None:
     assert (merged.differing, merged.failures) == ([second.id], 0)
 
 
-def test_a_damaged_record_stays_behind_and_is_named(
-    tmp_path: Path, labeler_command: Command
-) -> None:
+def test_a_damaged_record_stays_behind_by_name(tmp_path: Path, labeler_command: Command) -> None:
     """The sound ones next to it are copied, and a script notices."""
     records = [sample_record(n) for n in range(3)]
     folder = store_of(tmp_path / "a", *records)

@@ -1,5 +1,3 @@
-"""A store that someone changed is refused, row by row or whole, and runs none of their code."""
-
 from __future__ import annotations
 
 import hashlib
@@ -146,10 +144,7 @@ PLANTED: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.parametrize(("statement", "more", "reason"), PLANTED.values(), ids=PLANTED.keys())
 def test_planted_rows_are_refused(tmp_path: Path, statement: str, more: int, reason: str) -> None:
-    """Readers of labels get an error; a name like a failure's is no label; failures stay.
-
-    Rows that diskcache would unpickle or look up in files are errors; outside files stay.
-    """
+    """A name like a failure's is no label; nothing is unpickled or looked up in files elsewhere."""
     (tmp_path / "outside.txt").write_text("mine")
     directory = make_failed_store(tmp_path / "s")
     change(directory, statement)
@@ -177,18 +172,6 @@ def test_a_file_that_a_failures_row_names_is_left_alone(tmp_path: Path) -> None:
         assert [saved.exception(10) for saved in waiting] == [None] * 3
         assert store.failure(str(FAILED.key)) == FAILED
     assert (tmp_path / "outside.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("kind", ["", "failure:"])
-def test_an_expiry_date_is_refused_for_writing_only(tmp_path: Path, kind: str) -> None:
-    """Diskcache would miss the row; it can still be read and copied out."""
-    directory = make_failed_store(tmp_path / "s")
-    changing = "UPDATE Cache SET expire_time = 1.0 WHERE key = ?"
-    change(directory, changing, kind + sample_record(1).key)
-    with pytest.raises(StoreError, match=r"expiry.*store merge"):
-        DiskStore(directory)
-    merged = merge_stores([directory], tmp_path / "new")
-    assert (merged.new, merged.failures, merged.damaged) == (5, 2, [])
 
 
 KEYS: dict[str, str] = {
@@ -302,37 +285,49 @@ def test_a_file_that_lacks_a_needed_column_is_refused(
     assert (directory / "cache.db").read_bytes() == before
 
 
-def test_a_trigger_is_refused_for_writing_only(tmp_path: Path) -> None:
-    """It could remove labels; they can still be read and copied out."""
-    directory = make_store(tmp_path / "s")
-    change(directory, "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END")
-    with pytest.raises(StoreError, match=r"its triggers are not .*store merge"):
-        DiskStore(directory)
-    with DiskStore(directory, create=False) as store:
-        assert list(store) == RECORDS
+def rewrite(old: str, new: str) -> str:
+    """The statement that changes the definition of the table of labels."""
+    return f"UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}') WHERE name = 'Cache'"  # noqa: S608
 
 
-@pytest.mark.parametrize(
-    ("old", "rule"),
-    [
-        ("expire_time REAL", " NOT NULL ON CONFLICT IGNORE"),
-        ("value BLOB", ", UNIQUE (mode) ON CONFLICT REPLACE"),
-        ("size INTEGER DEFAULT 0", " CHECK (size < 0)"),
-        ("access_count INTEGER DEFAULT 0", " GENERATED ALWAYS AS (1)"),
-    ],
-)
-def test_a_table_with_rules_is_refused_for_writing_only(
-    tmp_path: Path, old: str, rule: str
+_EXPIRE = "UPDATE Cache SET expire_time = 1.0 WHERE key = '{}'".format
+WRITING: dict[str, tuple[str, str]] = {
+    # Diskcache would miss the row.
+    "a label's expiry date": (_EXPIRE(VICTIM.key), "expiry"),
+    "a failure's expiry date": (_EXPIRE(FAILED_NAME), "expiry"),
+    # SQLite would acknowledge a label and drop it, or another.
+    "a trigger": (
+        "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END",
+        "its triggers are not",
+    ),
+    "a generated column": (
+        "ALTER TABLE Cache ADD COLUMN later INTEGER GENERATED ALWAYS AS (1)",
+        "its table has rules",
+    ),
+    **{
+        rule: (rewrite(old, f"{old} {rule}"), "its table has rules")
+        for old, rule in (
+            ("expire_time REAL", "NOT NULL ON CONFLICT IGNORE"),
+            ("value BLOB", ", UNIQUE (mode) ON CONFLICT REPLACE"),
+            ("size INTEGER DEFAULT 0", "CHECK (size < 0)"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("statement", "reason"), WRITING.values(), ids=WRITING.keys())
+def test_what_would_lose_labels_is_refused_for_writing_only(
+    tmp_path: Path, statement: str, reason: str
 ) -> None:
-    """SQLite would acknowledge a label and drop it, or another; stored ones can be copied out."""
-    directory = make_store(tmp_path / "s")
+    """Stored ones can still be copied out."""
+    directory = make_failed_store(tmp_path / "s")
     with closing(sqlite3.connect(directory / "cache.db", isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        change_sql = "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'Cache'"
-        new = old.replace(" DEFAULT 0", "") if "GENERATED" in rule else old
-        connection.execute(change_sql, (old, new + rule))
-    with pytest.raises(StoreError, match=r"its table has rules .*store merge"):
+        connection.execute(statement)
+    with pytest.raises(StoreError, match=rf"{reason}.*store merge"):
         DiskStore(directory)
+    merged = merge_stores([directory], tmp_path / "new")
+    assert (merged.new, merged.failures, merged.damaged) == (5, 2, [])
 
 
 def test_what_a_later_diskcache_may_add_makes_no_label_unreadable(tmp_path: Path) -> None:
@@ -430,17 +425,13 @@ def test_links_are_refused(tmp_path: Path, suffix: str) -> None:
     assert elsewhere.read_bytes() == before
 
 
-def test_diskcache_stores_bytes_as_they_are(tmp_path: Path) -> None:
-    """Keys are text as it is; values are inline bytes of no file, which mode 1 marks."""
+def test_diskcache_may_only_write_bytes(tmp_path: Path) -> None:
+    """Behind all the checks, its disk class refuses all but text keys and bytes, and no file."""
     disk = BytesDisk(str(tmp_path))
     assert disk.put("a key") == ("a key", True)
     assert disk.store(b"a value", read=False) == (0, 1, None, b"a value")
     disk.remove(str(tmp_path))
     assert tmp_path.exists()
-
-
-def test_diskcache_may_only_write_bytes(tmp_path: Path) -> None:
-    """Behind all the checks, the disk class itself refuses everything but text keys and bytes."""
     disk = BytesDisk(str(tmp_path), min_file_size=0, evil=1)
     for use in (
         lambda: disk.put(("a",)),

@@ -1,5 +1,3 @@
-"""Every label store keeps the same promises; the one on disk keeps some more."""
-
 from __future__ import annotations
 
 import errno
@@ -131,20 +129,14 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
 
 @pytest.mark.parametrize("failure_first", [True, False])
 def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
-    """Label and failure of one key stand side by side, in whatever order they came."""
+    """Both are kept, in whatever order they came; length and iteration know labels alone."""
     record, failure = sample_record(1), sample_failure(1)
     for outcome in (failure, record) if failure_first else (record, failure):
         store.put(outcome).result(10)
+    store.put(sample_failure(3)).result(10)
+    assert (len(store), list(store), store.get(sample_record(3).key)) == (1, [record], None)
     assert store.get(record.key) == record
     assert store.failure(record.key) == failure
-
-
-def test_failures_are_not_among_the_labels(store: LabelStore) -> None:
-    """Length and iteration know labels alone."""
-    for outcome in (sample_failure(1), sample_failure(3), sample_record(2)):
-        store.put(outcome).result(10)
-    assert (len(store), list(store)) == (1, [sample_record(2)])
-    assert store.get(sample_record(3).key) is None
 
 
 @pytest.mark.parametrize("key", [None, "", "x" * 64, "A" * 64, "0" * 63, "0" * 64 + "\n"])
@@ -159,10 +151,7 @@ def test_a_failure_without_a_label_key_is_refused(store: LabelStore, key: str | 
 
 
 def test_a_lease_is_had_once(store: LabelStore) -> None:
-    """A key that is reserved is refused to a second asker until it is released.
-
-    Other keys are not; releasing again, or after the store was closed, frees nobody else's lease.
-    """
+    """Until it is released; releasing again, or a closed store, frees nobody else's lease."""
     old = store.lease("0" * 64)
     assert old is not None
     assert store.lease("0" * 64) is None

@@ -1,5 +1,3 @@
-"""Attributes and events of spans, by the package that names them."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Spans of traces become rows: question, documents, response."""
-
 from __future__ import annotations
 
 import json
@@ -36,10 +34,7 @@ def only(found: tuple[list[dict[str, Any]], TraceCounts]) -> dict[str, Any]:
 
 
 def test_a_row_has_the_texts_of_its_spans_and_names_them(join: Join) -> None:
-    """The root's question and answer, the retriever's documents, the model of the call.
-
-    An evaluator next to the root changes nothing, nor does what it retrieves.
-    """
+    """The root's texts, the retriever's documents, the call's model; evaluators change nothing."""
     call = span("call", "root", "LLM", llm__model_name="small", user__id="7", session__id="c1")
     judged = [span("judge", None, "EVALUATOR", start=1), retriever("gold", "judge", "B", start=1)]
     assert only(join(*answer(1), call, *judged)) == {
@@ -82,18 +77,30 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(join:
         ({"documents": ["A", "B", "C"]}, {"documents": []}, ANSWER, []),
         ({"documents": ["A", "B"]}, {"documents": ["B"], "answer": "Oak."}, ANSWER, [*"ABC"]),
         ({"documents": ["A", "B"]}, {"documents": ["E"]}, ANSWER, [*"ABC"]),
+        ({"documents": ["A"]}, {"documents": ["A", "E"]}, ANSWER, ["B", "C", "A", "E"]),
+        ({"documents": ["A"]}, {"documents": ["A and more."]}, ANSWER, ["B", "C", "A and more."]),
         (None, None, {"answer": ANSWER, "context": ["C", "A"]}, ["C", "A"]),
+        (None, None, {"answer": ANSWER, "context": ["C and more."]}, ["C and more."]),
+        (None, None, {"answer": ANSWER, "results": ["E"]}, [*"ABC"]),
         (None, None, {"answer": ANSWER, "citations": [{"text": "C"}]}, [*"ABC"]),
     ],
 )
-def test_documents_that_a_step_left_out_were_not_shown(
+def test_documents_that_a_step_changed_were_shown_so(
     join: Join, inputs: object, outputs: object, answer: object, documents: list[str]
 ) -> None:
-    """Graders keep some of the documents; an answer may list those that its model was shown."""
+    """Graders keep some documents, others add or widen; an answer may list those shown."""
     found = retriever("find", "root", "A", "B", "C", start=1)
     given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
     step = span("grade_documents", "root", "CHAIN", start=2, **given)
     assert only(join(root(output__value=answer), found, step))["documents"] == documents
+
+
+def test_an_answer_that_lists_shortened_documents_was_shown_them_whole(join: Join) -> None:
+    """Pages show the beginnings of sources."""
+    whole = "The quay is 90 m long."
+    listed = {"answer": ANSWER, "documents": ["The quay", "E"]}
+    found = retriever("find", "root", whole, "E")
+    assert only(join(root(output__value=listed), found))["documents"] == [whole, "E"]
 
 
 def test_tools_and_earlier_turns_stand_next_to_the_documents(join: Join) -> None:
@@ -247,25 +254,18 @@ def test_tool_results_in_messages_stand_in_for_spans_of_tools(join: Join) -> Non
     assert only(join(root(), call, clock))["tool_outputs"] == [{"name": "clock", "text": "21:10"}]
 
 
-def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
-    """Of unlike ones the last counts."""
+def test_spans_that_occur_twice_or_lack_their_root_are_noted(tmp_path: Path) -> None:
+    """Of unlike ones the last counts; without the root the parts do."""
     again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))
     rows, counts = joined(write(tmp_path / "spans.jsonl", *answer(1)), again)
     assert [row["response"] for row in rows] == ["Yes."]
     assert (counts.notes["repeated"], counts.notes["replaced"]) == (1, 1)
-
-
-def test_a_trace_without_its_root_is_joined_from_its_parts(join: Join) -> None:
-    """And reported."""
-    rows, counts = join(root(parent="gone"), *answer(1)[1:])
+    rows, counts = joined(write(tmp_path / "rootless.jsonl", root(parent="gone"), *answer(1)[1:]))
     assert (len(rows), counts.notes["without_root"]) == (1, 1)
 
 
 def test_hostile_lines_are_counted_and_cost_no_other_trace(tmp_path: Path) -> None:
-    """Cut off, no object, no span, without ids, with a surrogate, nested deeply.
-
-    MLflow writes attributes as texts, in which Python's JSON allows NaN: that is no fault.
-    """
+    """Of any kind; NaN in a text of MLflow, as Python's JSON writes it, is no fault."""
     path, deep = tmp_path / "spans.jsonl", root(name="deep", trace=2, input__value="[" * 100_000)
     bare = {"spanId": "1", "attributes": []}
     name = write(path, 7, bare, root(input__value="\ud800"), *answer(1), deep)

@@ -1,5 +1,3 @@
-"""Lists and objects written as text: read in every format, or refused by name."""
-
 from __future__ import annotations
 
 import json

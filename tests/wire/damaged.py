@@ -105,18 +105,6 @@ def _later(wire: Connection, seconds: float, data: bytes) -> None:
     asyncio.get_running_loop().call_later(seconds, send)
 
 
-def doubled(seconds: float) -> Behavior:
-    """A good answer, and the same once more after a while."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        assert isinstance(wire, Connection)
-        answer = whole(wire, body_of(call))
-        await wire.send(answer)
-        _later(wire, seconds, answer)
-
-    return behave
-
-
 def behind(status: int, seconds: float, error: object = "upstream timed out") -> Behavior:
     """An error, and after a while the answer that it gave up."""
 
@@ -128,22 +116,13 @@ def behind(status: int, seconds: float, error: object = "upstream timed out") ->
     return behave
 
 
-def followed(data: bytes, seconds: float = 0.01) -> Behavior:
-    """A good answer, and stray bytes after a while."""
+def followed(data: bytes = b"", seconds: float = 0.01) -> Behavior:
+    """A good answer, and after a while stray bytes, by default the same once more."""
 
     async def behave(call: Call, wire: Wire) -> None:
         assert isinstance(wire, Connection)
-        await wire.send(whole(wire, body_of(call)))
-        _later(wire, seconds, data)
-
-    return behave
-
-
-def good(latency: float) -> Behavior:
-    """A good answer after a while."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        await wire.pause(latency)
-        await wire.respond(200, body_of(call))
+        answer = whole(wire, body_of(call))
+        await wire.send(answer)
+        _later(wire, seconds, data or answer)
 
     return behave

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wire.behaviors import Behavior, body, changes, error, limited, says
+from wire.behaviors import Behavior, body, error, limited, says, sets
 from wire.calls import Call
 from wire.connections import Connection, Wire
 from wire.damaged import body_of, chunked, event_stream, in_message, packed, sent, stated, whole
@@ -91,11 +91,6 @@ def chosen(value: dict[str, Any], **fields: object) -> None:
 def escaped(text: str) -> str:
     """Repeat the API key in escapes within the label."""
     return text.replace("Item", "".join(f"\\u{ord(letter):04x}" for letter in KEY))
-
-
-def used(**counters: Any) -> Behavior:
-    """A good answer with other counters of tokens."""
-    return changes(lambda value: value.update(usage=counters))
 
 
 GOOGLE_BUSY = {
@@ -189,7 +184,7 @@ ANSWERS = {
     "cut-off JSON": Row(raw_body(lambda b: b[:-9]), **DAMAGED),
     # Counters of tokens
     **{
-        f"counters {counters}": Row(used(completion_tokens=9, **counters))
+        f"counters {counters}": Row(sets(usage={"completion_tokens": 9, **counters}))
         for counters in (
             {"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 3000}},
             {"prompt_tokens": 300, "cache_read_input_tokens": 3000},
@@ -236,8 +231,8 @@ ENDS = {
         "parameter", 2, "the model does not accept max_output_tokens", **_CAPPED,
     ),
     **ending("cut_prompt", "the server has cut the prompt: it reports 300 input tokens", {
-        f"a cut prompt, {cached} cached": used(
-            prompt_tokens=300, prompt_tokens_details={"cached_tokens": cached}
+        f"a cut prompt, {cached} cached": sets(
+            usage={"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": cached}}
         )
         for cached in (0, 200)
     }),

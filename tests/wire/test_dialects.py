@@ -39,16 +39,6 @@ def test_a_wrong_key_is_named_in_every_dialect(dialect: Dialect) -> None:
     assert "after 1 request: the API key was not accepted" in last
 
 
-def test_a_server_with_another_name_for_the_cap_is_explained() -> None:
-    """The message has the option, and the option works."""
-    capped = ("--max-output-tokens", "900")
-    refused = label(BY_NAME["Mistral"], rows(COUNT), *capped)
-    assert "does not know max_completion_tokens" in refused.said
-    assert "give --cap-field max_tokens" in refused.said
-    ended = label(BY_NAME["Mistral"], rows(3), *capped, "--cap-field", "max_tokens")
-    assert len(ended.labels) == 3
-
-
 def test_a_list_of_all_fields_is_no_complaint_about_the_format() -> None:
     """The unknown field is named, and the output mode stays."""
     ended = label(BY_NAME["Bedrock, compatible"], rows(COUNT), "--reasoning-effort", "low")

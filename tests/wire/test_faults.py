@@ -18,11 +18,11 @@ from labeler.judges.openai import sender
 from labeler.judges.task import MODES
 from labeler.store import MemoryStore
 from reliability_faults import SHAPES
-from wire.behaviors import Behavior, error
+from wire.behaviors import Behavior, error, late
 from wire.calls import Call
-from wire.damaged import behind, doubled, followed, good
+from wire.damaged import behind, followed
 from wire.dialects import nested
-from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row, Steps
+from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row, Steps, answered
 from wire.faults import dice_of
 from wire.provider import Provider
 from wire.runs import KEY, reasons, records, rows, run
@@ -227,9 +227,9 @@ def test_a_schema_that_is_refused_in_any_words_is_asked_for_in_the_next_mode(ser
 
 
 STRAYS = {
-    "twice at once": doubled(0),
-    "twice": doubled(0.01),
-    "twice, later": doubled(0.1),
+    "twice at once": followed(seconds=0),
+    "twice": followed(),
+    "twice, later": followed(seconds=0.1),
     "behind a 504": behind(504, 0.02),
     "behind a 503, later": behind(503, 0.6),
     "behind a 429": behind(429, 0.02),
@@ -247,7 +247,8 @@ def test_every_label_belongs_to_its_row(stray: str) -> None:
     dice, count = random.Random(1), itertools.count(1)  # noqa: S311 - latencies
 
     def script(_: Call) -> Behavior:
-        return STRAYS[stray] if next(count) % 20 == 10 else good(dice.uniform(0.005, 0.03))
+        well = late(dice.uniform(0.005, 0.03), answered())
+        return STRAYS[stray] if next(count) % 20 == 10 else well
 
     with Provider(script) as provider:
         outcomes = run(provider, rows(40), concurrency=8)

@@ -238,10 +238,9 @@ def test_what_a_provider_cannot_do_is_wrong_use(
 @every_provider
 def test_probabilities_and_batches_are_wrong_use(name: str, tmp_path: Path) -> None:
     """As the page says."""
-    judge = JUDGES[name]("m", api_key=KEY)
+    judge, batches = JUDGES[name]("m", api_key=KEY), labeler.OpenAIBatches(api_key=KEY)
     with pytest.raises(UsageError, match="takes no logprobs"):
         labeler.score(rows(1), judge=judge, criteria="rubric_faithfulness", logprobs=True)
-    batches = labeler.OpenAIBatches(api_key=KEY)
     with pytest.raises(UsageError, match="cannot be asked in batches"):
         labeler.submit_batch(rows(1), judge=judge, batches=batches, store=tmp_path)
 
@@ -251,8 +250,7 @@ def test_an_odd_answer_of_the_look_up_is_no_fault(name: str) -> None:
     """The records are asked for all the same; an address may end with the API's version."""
     version = {"anthropic": "/v1", "gemini": "/v1beta/", "bedrock": "/"}[name]
     for answer in (b"5", b"[]", b"null", b'"x"', b"{}", b'{"name": 5}'):
-        at = {"GET /v1/models/{id}": lambda _, answer=answer: body(answer)}
-        with NativeProvider(FORMS[name], at=at) as server:
+        with NativeProvider(FORMS[name], at={"GET /v1/models/{id}": [body(answer)]}) as server:
             found = label(server, name, 2, judge={"base_url": server.url + version})
         assert reasons(found) == ["label"] * 2
 

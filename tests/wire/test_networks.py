@@ -351,7 +351,7 @@ def test_a_key_function_without_a_key_ends_the_run(
     async def fails_later() -> Any:
         return fails()
 
-    said = error.__name__ if error else "must be a text, got a NoneType"
+    said = error.__name__ if error else "is empty or no text"
     said = "raised (StopIteration|RuntimeError)" if error is StopIteration else said
     with Provider() as provider, pytest.raises(FatalJudgeError, match=said):
         label(provider.url, api_key=fails_later if is_async else fails)

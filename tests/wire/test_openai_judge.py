@@ -34,9 +34,7 @@ from wire.provider import (
     late,
     page,
 )
-from wire.runs import comes_true
-
-KEY = "sk-SENTINEL-0123456789"
+from wire.runs import KEY, comes_true
 
 
 class Pauses(list[float]):

@@ -135,4 +135,4 @@ def test_decisions_are_read_in_every_mode(mode: str) -> None:
 def test_what_is_no_answer_is_left_to_the_reader(text: str) -> None:
     """Whatever a server sends, nothing is raised and nothing is made up."""
     answer, _ = parse_object(text)
-    assert answer is None or json.loads(flat(answer, frozenset())[0]) == json.loads(text)
+    assert answer is None or json.loads(flat(answer, ())[0]) == json.loads(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from wire.runs import KEY, labeling, reasons, row_file, rows, run
 def said(provider: Provider, store: MemoryStore, count: int, **options: Any) -> list[str]:
     """What a run over rows says."""
     watch = Watch()
-    assert reasons(run(provider, rows(count), store=store, watch=watch, **options)) == (
-        ["label"] * count
-    )
+    outcomes = run(provider, rows(count), store=store, watch=watch, **options)
+    assert reasons(outcomes) == ["label"] * count
     return watch.notices
 
 
@@ -68,15 +68,11 @@ def second(task: Task) -> Json:
     return trusting(task, "b")
 
 
-class Called:
-    """An object that can be called."""
-
-    def __call__(self, task: Task) -> Json:
-        """As at first."""
-        return trusting(task)
+called = partial(trusting, said="a")
+"""An object that can be called."""
 
 
-@pytest.mark.parametrize(("now", "warns"), [(first, 0), (second, 1), (Called(), 1), (trusting, 1)])
+@pytest.mark.parametrize(("now", "warns"), [(first, 0), (second, 1), (called, 1), (trusting, 1)])
 def test_a_function_that_changed_under_its_version_is_reported_before_it_is_answered_for(
     now: Any, warns: int
 ) -> None:

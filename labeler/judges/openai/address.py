@@ -115,10 +115,10 @@ def usable_key(key: object) -> str:
     Raises:
         UsageError: the key is not a text, is empty, or has invalid characters; it is not repeated.
     """
-    if not isinstance(key, str):
-        raise UsageError(f"the API key must be a text, got a {type(key).__name__}")
-    if not key:
-        raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")
+    if not key or not isinstance(key, str):
+        raise UsageError(
+            "the API key is empty or no text: pass api_key, such as from OPENAI_API_KEY"
+        )
     if not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError(
             "the API key holds a space, a line break or a non-ASCII letter: check how it was read"

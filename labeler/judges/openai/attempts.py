@@ -131,12 +131,13 @@ class AttemptLog:
         failed, self.failed = self.failed, None
         if failed is not None:
             raise failed
-        output = self.task.answer_type
         answer, self.has_duplicates = parse_object(text)
-        plain, is_quoted = (text, False) if answer is None else flat(answer, _texts_of(output))
+        fields = self.task.answer_type.model_fields.items()
+        lists = [name for name, field in fields if field.annotation not in (str, bool)]
+        plain, is_quoted = (text, False) if answer is None else flat(answer, lists)
         if is_quoted:
             self.latest = self.latest._replace(repairs=(*self.latest.repairs, "quoted"))
-        return _reader_of(output).validate_json(plain, context=self)
+        return _reader_of(self.task.answer_type).validate_json(plain, context=self)
 
     def reask_message(self) -> str:
         """Return the message that asks the judge to correct its latest answer."""
@@ -196,13 +197,6 @@ class AttemptLog:
 ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("attempt_log")
 """Attempt log of the record in the current task. instructor's own channel, ``context=``, would run
 every message, documents included, through a template engine."""
-
-
-@cache
-def _texts_of(output: type[Frozen]) -> frozenset[str]:
-    """Return the names of an answer's texts."""
-    fields = output.model_fields.items()
-    return frozenset(name for name, field in fields if field.annotation is str)
 
 
 @cache

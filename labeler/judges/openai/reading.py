@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from io import StringIO
 from typing import Any
 
@@ -219,12 +218,7 @@ _BOM = "\ufeff"
 
 def unquoted(text: str) -> str:
     """Return the text in a JSON string, which some servers put around an answer."""
-    if text[:1] != '"':
-        return text
-    try:
-        inner: object = json.loads(text)
-    except ValueError:
-        return text
+    inner = value_of(text) if text.startswith('"') else None
     return inner if isinstance(inner, str) else text
 
 
@@ -290,7 +284,13 @@ def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None
     return answer if is_object else None, has_duplicates
 
 
-def flat(answer: dict[str, Any], texts: AbstractSet[str]) -> tuple[str | bytes, bool]:
+def value_of(text: str) -> object:
+    """Return the JSON value that is a text; ``None`` if it is none, or has a duplicate name."""
+    found, has_duplicates = parse_object(f'{{"": {text}}}')
+    return found[""] if found and len(found) == 1 and not has_duplicates else None
+
+
+def flat(answer: dict[str, Any], lists: Iterable[str]) -> tuple[str | bytes, bool]:
     """Return the JSON of an answer with the fields of its class.
 
     Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out, or
@@ -299,20 +299,22 @@ def flat(answer: dict[str, Any], texts: AbstractSet[str]) -> tuple[str | bytes, 
 
     Args:
         answer: the answer, which is changed.
-        texts: names of its fields that are texts, whatever they begin with.
+        lists: names of its fields that are lists.
 
     Returns:
         The JSON, and true if a list was a text.
     """
-    is_quoted = _read_lists(answer, answer.keys() - texts)
+    is_quoted = _read_lists(answer, lists)
     for entry in (entry for value in answer.values() for entry in list_of(value)):
-        decision = at(entry, "decision")
+        if not isinstance(entry, dict):
+            continue
+        decision = entry.get("decision")
         if isinstance(decision, dict) and not entry.keys() & decision.keys():
             del entry["decision"]
             empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
-            entry.update(dict.fromkeys(empty, ()))
-            entry.update({name: one for name, one in decision.items() if one is not None})
-        is_quoted |= isinstance(entry, dict) and _read_lists(entry, _CLAIM_KEYS)
+            given = {name: one for name, one in decision.items() if one is not None}
+            entry.update({**dict.fromkeys(empty, ()), **given})
+        is_quoted |= _read_lists(entry, _CLAIM_KEYS)
     try:
         return to_json(answer, inf_nan_mode="constants"), is_quoted
     except ValueError:  # a lone surrogate, or nested deeper than it writes
@@ -321,12 +323,8 @@ def flat(answer: dict[str, Any], texts: AbstractSet[str]) -> tuple[str | bytes, 
 
 def _read_lists(values: dict[str, Any], names: Iterable[str]) -> bool:
     """Read the fields of some names that are lists as text; return True if one is."""
-    found = dict[str, Any]()
-    for name in names:
-        text = text_of(values.get(name))
-        one, has_duplicates = parse_object(f'{{"": {text}}}') if text[:1] == "[" else (None, False)
-        if one and len(one) == 1 and not has_duplicates:
-            found[name] = one[""]
+    texts = {name: text for name in names if (text := text_of(values.get(name))).startswith("[")}
+    found = {name: one for name, text in texts.items() if (one := value_of(text)) is not None}
     values.update(found)
     return bool(found)
 

@@ -194,10 +194,9 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
         else:
             ends = f"{shown.low:+.3f} to {shown.high:+.3f}{shown.mark}"
         rows.append([one.criterion, str(one.records), number(one.line.slope, "+.3f"), ends])
-    counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
     notes = [
         _EXPLANATION,
-        *map(question_groups, counts),
+        *map(question_groups, filter(None, dict.fromkeys(one.clusters for one in found))),
         *small_sample_note(shown for shown in drawn if isinstance(shown, Interval)),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     ]
@@ -206,14 +205,10 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 
 _UNTESTED = {
-    "too_few_points": "too few scores",
-    "too_few_groups": "scores of too few questions",
     "constant_x": "responses of one length",
     "exact_fit": "scores on one line, such as equal ones",
-    "one_point_decides": "a slope that one response decides",
-    "out_of_range": "numbers out of range",
 }
-"""Why a slope has no interval, in words, by reason."""
+"""Reasons why a slope has no interval in words; the others are words already."""
 
 
 def conclude_length(found: Iterable[LengthEffect]) -> str:
@@ -222,7 +217,7 @@ def conclude_length(found: Iterable[LengthEffect]) -> str:
     tested = [(name, ends) for name, ends in drawn if isinstance(ends, Interval)]
     if not tested:
         reasons = (ends.reason for _, ends in drawn if isinstance(ends, Undefined))
-        words = dict.fromkeys(_UNTESTED[reason] for reason in reasons)
+        words = dict.fromkeys(_UNTESTED.get(one, one.replace("_", " ")) for one in reasons)
         return f"No slope can be tested: {', '.join(words) or 'no scores'}."
     higher = dict.fromkeys(name for name, ends in tested if ends.low > 0)
     lower = dict.fromkeys(name for name, ends in tested if ends.high < 0)

@@ -17,7 +17,7 @@ from typing import Any
 
 from labeler.data.documents import ANSWER_LISTS, SHOWN_LISTS
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
-from labeler.plugins.traces.retrievals import documents_of
+from labeler.plugins.traces.retrievals import documents_of, supersedes
 from labeler.plugins.traces.spans import (
     MODEL,
     RESPONSE_ID,
@@ -201,7 +201,8 @@ def _row(node: _Node) -> dict[str, Any]:
     documents = [*documents_of(answer, named=SHOWN_LISTS if retrievals else ANSWER_LISTS).texts]
     if retrievals:
         found = _documents(retrievals)
-        documents = documents if documents and {*documents} < {*found} else found
+        is_shown = supersedes(documents, found) if found else documents
+        documents = documents if is_shown else found
     elif not documents and not tools:
         raise Unjoinable("no_retrieval")
     row: dict[str, Any] = {

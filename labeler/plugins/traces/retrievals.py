@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from labeler.data.documents import (
     SHOWN_LISTS,
@@ -49,15 +49,38 @@ def documents_of(value: object, *, named: Sequence[str] = ()) -> Found:
 
 
 def selects(inputs: object, outputs: object) -> bool:
-    """Return True for a step that returns some of the documents it was given, and no answer."""
-    given, kept = (
-        listed_in(one, named=SHOWN_LISTS) if isinstance(one, Mapping) else one
-        for one in (inputs, outputs)
-    )
-    if not (isinstance(given, list) and isinstance(kept, list)) or len(kept) >= len(given):
+    """Return True for a step that changes the list of documents it was given, without an answer."""
+    kept = _listed(outputs)
+    given = None if kept is None else _listed(inputs)
+    if not given or kept is None or given == kept:
         return False
-    given, kept = found_in(given), found_in(kept)
-    return {*kept.texts} < {*given.texts} and not kept.textless and answer_of(outputs) is None
+    before, after = found_in(given), found_in(kept)
+    is_other = before != after and not after.textless
+    is_list = not kept or supersedes(after.texts, before.texts)
+    return is_other and is_list and answer_of(outputs) is None
+
+
+def _listed(value: object) -> Sequence[Any] | None:
+    if isinstance(value, Mapping):
+        return listed_in(value, named=SHOWN_LISTS)
+    return value if isinstance(value, list) else None
+
+
+def supersedes(texts: Collection[str], found: Collection[str]) -> bool:
+    """Return True if texts are some of the documents found, alone or with others or more text.
+
+    Shortened texts, as pages show them, are not.
+    """
+    known = {*found}
+    others = [text for text in texts if text not in known]
+    pairs = [(text, other) for text in others for other in found]
+    if any(len(text) < len(other) and text[:_BEGIN] in other for text, other in pairs):
+        return False
+    return len(others) < len(texts) or any(other in text for text, other in pairs)
+
+
+_BEGIN = 30
+"""Characters at the begin of a shortened text."""
 
 
 def found_in(values: Iterable[object]) -> Found:
