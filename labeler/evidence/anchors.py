@@ -121,9 +121,8 @@ class AnchorCheck(Displayed):
         ]
         head = f"The judge has changed: {', '.join(moved)}"
         if not moved:
-            counts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
-            head = "No sign that the judge has changed (check {}): {} of {} verdicts"
-            head = head.format(self.look, *counts)
+            few, of = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
+            head = f"No sign that the judge has changed (check {self.look}): {few} of {of} verdicts"
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."
@@ -256,11 +255,11 @@ class Anchors(Displayed):
         # Records of one question may rest on one request for relevance: it counts once.
         shared = [one.retrieval.key if one.retrieval else one.id for one in self.records]
         level, changes, noise = look_level(self.looks) / len(FIELDS), {}, 0
+        answers = [[*map(answers_of, own)] for own in asked]
         for kind in FIELDS:
-            counted = range(len(asked)) if kind != "relevance" else map(shared.index, {*shared})
-            chosen = sorted(counted)
-            answers = [[*map(answers_of, asked[place])] for place in chosen]
-            verdicts = [[one[kind] if one else None for one in own] for own in answers]
+            all_count = kind != "relevance"
+            chosen = [n for n, key in enumerate(shared) if all_count or shared.index(key) == n]
+            verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
             changes[kind] = find_change(verdicts, level, [may_be_first[place] for place in chosen])
             noise += find_change([one[1:3] for one in verdicts], level).differing
         failed = tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord))
@@ -272,12 +271,12 @@ class Anchors(Displayed):
 
         Returns:
             Mean difference of the last answers from the first ones, over the :attr:`free` records;
-            ``None`` if fewer than 2 of them have the metric in both.
+            ``None`` before a check, or if fewer than 2 of them have the metric in both.
 
         Raises:
             UnknownName: there is no such metric.
         """
-        return self._shifts([metric]).get(metric)
+        return self._shifts([metric]).get(metric) if self.looks else None
 
     def _shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
         """Return the shifts of metrics that have one; a record is counted once for all of them."""

@@ -66,7 +66,7 @@ class Goal:
             )
 
     def __str__(self) -> str:
-        return f"at least {self.at_least:g}" if self.within is None else f"within {self.within:g}"
+        return f"at least {self.at_least}" if self.within is None else f"within {self.within}"
 
     def met(self, low: float, high: float) -> bool:
         """Return True if an interval answers the question."""
@@ -146,7 +146,7 @@ class Certificate(Displayed):
         verdict, limit = "", goal.at_least or 0.0
         if goal.at_least is not None:
             side = "at least" if low >= limit else "too close to tell from"
-            verdict = f"{'below' if high < limit else side} {limit:.6g}, "
+            verdict = f"{'below' if high < limit else side} {limit}, "
         shown = (self.value, low, high)
         digits = max(decimal_places(one, lambda end: end >= limit, 3) for one in shown) - 2
         between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"

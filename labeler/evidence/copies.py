@@ -323,10 +323,10 @@ class Asking:
         if are_copies and isinstance(folder, str | Path):
             asked["store"] = Path(folder) / COPIES
         if self._left is not None:
-            asked["budget"] = max(self._left, _LEAST)
+            asked["budget"] = self._left  # the first run rejects what no budget is
         labels = labeler.label(rows, **asked)
         self.requests += labels.cost.requests
         if self._left is not None:
             spent = Decimal(labels.cost.dollars or 0)
-            self._left = _LEAST if labels.cost.unmetered else self._left - spent
+            self._left = _LEAST if labels.cost.unmetered else max(self._left - spent, _LEAST)
         return list(labels)

@@ -193,18 +193,22 @@ class Plan(Displayed):
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()
-        if foreign := [item for item in given if item in new - self._asked.keys()]:
-            state = "is finished" if self.is_finished else "did not draw it"
-            known = chain.from_iterable(self.units.units)
-            lost = "" if foreign[0] in known else "; no label has it (keep ids as text)"
-            why = f"the plan {state}; leave it out, or begin a new plan{lost}"
-            raise UsageError(f"answer about {foreign[0]!r:.120}, but {why}")
+        for item in (one for one in given if one in new and one not in self._asked):
+            place = next((n for n, own in enumerate(self.units.units) if item in own), None)
+            why = "the plan is finished" if self.is_finished else "the plan did not draw it"
+            if place is None:
+                why = "no label has it (keep ids as text)"
+            elif not (self.is_finished or self._looks.unread[place]):
+                why = "another answer has settled its record"
+            why += "; leave it out, or begin a new plan"
+            raise UsageError(f"answer about {item!r:.120}, but {why}")
         if not (new or self.is_finished):
-            raise _missing(self.sentences[0][:2])
+            asked, count = self.sentences[0][:2], plural(len(self.sentences), "other sentence")
+            raise UsageError(f"no new answer: the plan asks for {count} now, first {asked!r:.120}")
         if alone := [item for item in again if item not in given]:
             raise UsageError(f"second answer about {alone[0]!r:.120}, which has no first one")
-        who = tuple(dict.fromkeys([*self.who, *filter(None, readings.who)]))
-        return Plan(self.goal, self.units, Readings(given, again, who))
+        who = dict.fromkeys([*self.who, *filter(None, readings.who)])
+        return Plan(self.goal, self.units, Readings(given, again, tuple(who)))
 
     def issue(self) -> Certificate:
         """Return the certificate of a finished plan.

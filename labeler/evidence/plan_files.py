@@ -185,16 +185,16 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
 
 
 def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
-    """Reject a row that shows another text than the label's own; in a plan, all that was read.
+    """Reject a row with another question or text than the plan; of a plan, with any other text.
 
     Few words are not compared: a spreadsheet may have taken them for a number or a date.
     """
-    for column in ("text", "question", "evidence") if "plan" in row else ("text",):
+    for column in ("ask", "text", *(("question", "evidence") if "plan" in row else ())):
         shown = surface_words(row.get(column, ""))
-        if len(shown) >= _TELLING and shown != surface_words(own[column]):
+        if column in own and len(shown) >= _TELLING and shown != surface_words(own[column]):
             raise UsageError(
-                f"{where}: {column} is {row[column]!r:.80}, and the labels have {own[column]!r:.80}"
-                " there; give the answers to this plan, as certify wrote it"
+                f"{where}: {column} is {row[column]!r:.80}, and the plan has {own[column]!r:.80} "
+                "there; give the answers to this plan, as certify wrote it"
             )
 
 
@@ -214,8 +214,8 @@ def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> R
                 f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
             )
         answer, item = words[text.lower()], (row["id"], row["sentence"])
-        if item in sentences:
-            require_texts(where, row, texts_of(units, item))
+        own_texts = texts_of(units, item) if item in sentences else {"ask": units.how.ask}
+        require_texts(where, row, own_texts)
         name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
         own = (name, reading, *item)
         is_known = name and own in known

@@ -178,29 +178,25 @@ class Units:
         Source: R. Rivest, Consistent Sampling with Replacement, 2018: numbers from digests of
         names, which anybody can compute again.
         """
-        start, found = hashlib.sha256(f"{seed}\0{look}\0".encode()), []
-        for items in self.units:
-            own = start.copy()
-            own.update("\0".join(items[0]).encode("utf-8", "backslashreplace"))
-            found.append((int.from_bytes(own.digest()[:6]) + 0.5) / 2**48)
-        return np.array(found)
+        names = ("\0".join((f"{seed}", f"{look}", *items[0])) for items in self.units)
+        texts = (name.encode("utf-8", "backslashreplace") for name in names)
+        numbers = [int.from_bytes(hashlib.sha256(text).digest()[:6]) for text in texts]
+        return (np.array(numbers) + 0.5) / 2**48
 
     def digest(self) -> str:
         """Return the digest of the labels, whatever their order."""
-        own = self.records.values()
-        facts = ((one.id, one.key, one.content(), repr(one.scores)) for one in own)
-        return digest_of(sorted(map("\0".join, facts)))
+        own = ((one.id, one.key, one.content(), repr(one.scores)) for one in self.records.values())
+        return digest_of(sorted(map("\0".join, own)))
 
 
 def checked_answers(kind: str, given: object, allowed: Sequence[Answer] = (True, False)) -> Answers:
     """Return answers or corrections of people, and reject what is neither yes nor no."""
+    words = " or ".join(map(str, allowed))
     if not isinstance(given, Mapping):
-        raise UsageError(
-            f"{kind}s are a mapping of (id, sentence) to True or False, got {given!r:.40}"
-        )
+        raise UsageError(f"{kind}s are a mapping of (id, sentence) to {words}, got {given!r:.40}")
     for item, yes in given.items():
-        if yes not in allowed:
-            raise UsageError(f"{kind} {item!r:.120} is {yes!r:.40}; it is True or False")
+        if not isinstance(yes, int | float | np.generic | None) or yes not in allowed:
+            raise UsageError(f"{kind} {item!r:.120} is {yes!r:.40}; it is {words}")
     return {item: None if yes is None else bool(yes) for item, yes in given.items()}
 
 

@@ -186,6 +186,9 @@ def test_rounding_does_not_contradict_the_verdict() -> None:
         ((0.9, 0.95), " 95.0 % (90.0 to 95.0 %"),
     ):
         assert shown in replace(found, value=interval[1], interval=interval).conclusion
+    goal = Goal("adherence_fraction", at_least=0.9999999)
+    assert f"{goal}, " in replace(found, goal=goal, interval=(1.0, 1.0)).conclusion
+    assert f"{goal}" == "at least 0.9999999"
 
 
 def test_population_is_wider_than_the_records() -> None:
@@ -249,11 +252,12 @@ def test_wrong_answers_are_refused() -> None:
     given = answered(plan)
     first = next(iter(given))
     wrong: list[tuple[Any, dict[str, Any], str]] = [
-        ({**given, ("r1", "z"): True}, {}, "did not draw"),
-        ({1: True}, {}, "did not draw"),
+        (dict.fromkeys(((one.id, "b") for one in labels()), True) | given, {}, "did not draw"),
+        ({1: True}, {}, "no label has it"),
         ({("1", "a"): True}, {}, "no label has it"),
         ({item: yes for item, yes in given.items() if item != first}, {}, "no answer for"),
-        ({}, {}, "no answer for"),
+        ({}, {}, "no new answer: the plan asks for 60 other sentences"),
+        ({**given, first: np.ones(2)}, {}, "True or False"),
         ({**given, first: None}, {}, "True or False"),
         ({**given, first: "yes"}, {}, "True or False"),
         ([True], {}, "answers are a mapping"),
@@ -278,6 +282,12 @@ def test_a_person_may_stop_after_any_sentence() -> None:
     changed = {item: not yes for item, yes in some.items()}
     with pytest.raises(UsageError, match="begin a new plan"):
         following.certificate(changed)
+    plan = make_plan(labels(), Goal("adherence", within=0.05))
+    name = plan.sentences[0].id
+    following = plan.certificate({(name, "a"): False})  # one no settles the response
+    assert isinstance(following, Plan)
+    with pytest.raises(UsageError, match="another answer has settled its record"):
+        following.certificate({(name, "b"): True})
 
 
 def test_labels_of_two_judges_or_one_id_are_refused() -> None:
@@ -472,7 +482,8 @@ def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
     for same in ({}, {"text": "  paris is in the NORTH of France. "}, {"question": "1"}):
         write_cells(answers, [row | same])
         assert read_answers(answers, plan).answers == {("r1", "a"): True}
-    for other in ({"text": "Paris is in Spain, now."}, {"evidence": "Nobody knows where it is."}):
+    asked = {"ask": CERTIFIABLE["utilization"].ask}  # the sentence is the same, the answer is not
+    for other in (asked, {"text": "Paris is in Spain."}, {"evidence": "Nobody knows where it is."}):
         write_cells(answers, [row | other])
         with pytest.raises(UsageError, match=rf"answers\.csv:2: {next(iter(other))} is "):
             read_answers(answers, plan)

@@ -507,6 +507,7 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
 def test_what_the_judge_alone_does_to_a_metric() -> None:
     """The shift of a mean between first and last answers, with its interval."""
     anchors = labels_of(noisy(flips=0.0), 40).anchors(n=40)
+    assert anchors.shift("adherence_fraction") is None
     anchors.check(judge=noisy(flips=0.0, change=1.0), store=labeler.MemoryStore())
     found = anchors.shift("adherence_fraction")
     assert found is not None
