@@ -54,7 +54,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
     """
 
     records_name = "label"
-    """The records in messages, in the plural."""
+    """One of the records, in messages."""
     __hash__ = None  # type: ignore[assignment] # equal to lists, which have none either
 
     def __init__(

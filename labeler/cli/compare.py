@@ -373,8 +373,8 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
         name=human,
     )
     if not found.judgments:
-        drawn = " of a record drawn at random" * people.random_sample
-        hidden = " made blind" * people.blind_only
+        drawn = " of a record drawn at random" if people.random_sample else ""
+        hidden = " made blind" if people.blind_only else ""
         remedy = "they are opinions without verdicts, which labeler review records"
         if any(event.judgment for event in read.events):
             remedy = "name the label file that was corrected"
