@@ -146,14 +146,11 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
     return next((text for text in texts if text), None)
 
 
-def _has_named(value: object) -> bool:
-    return isinstance(value, Mapping) and not _NAMED.isdisjoint(value)
-
-
 def _unlisted(name: str, value: object) -> object:
     """Return the first choice of a model, or text of arguments; the text of a list of contents."""
     if name == "args" and isinstance(value, list) and value:  # of a method, the first is its object
-        known = (one for one in value if isinstance(one, str) or _has_named(one))
+        objects = (one for one in value if isinstance(one, str | Mapping))
+        known = (o for o in objects if isinstance(o, str) or not _NAMED.isdisjoint(o))
         value = next(known, value[0])
     while name in _CHOICES and isinstance(value, list) and value:
         value = value[0]

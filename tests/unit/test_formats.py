@@ -323,7 +323,7 @@ def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
         ({"rows.jsonl": b"\x28\xb5\x2f\xfd"}, "only gzip is unpacked"),
         ({"rows.jsonl": gzip.compress(gzip.compress(b"{}"))}, "packed by gzip twice"),
         ({"rows.jsonl": "version https://git-lfs.github.com/spec/v1\n"}, "git lfs pull"),
-        ({"rows.json": "<!DOCTYPE html>"}, "a page that asks to log in"),
+        ({"rows.json": "<!DOCTYPE html>"}, "a page to log in"),
         ({"rows.jsonl": "\ufeff [\n{}]"}, "an array, .*: name it .json, or write its objects line"),
         *(
             ({name: json.dumps(GOOD)}, f"cannot read .*{name}.*of the format that its name says")

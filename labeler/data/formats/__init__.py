@@ -111,7 +111,6 @@ _BY_SUFFIX = {
 _SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
 _UTF_16 = "UTF-16 or no text, and text files are UTF-8"
-_PAGE = "HTML or XML, perhaps a page that asks to log in"
 _BINARY = {
     b"PK\x03\x04": "a ZIP archive",
     b"\xd0\xcf\x11\xe0": "a spreadsheet",
@@ -124,9 +123,7 @@ _BINARY = {
     b"\xfd7zXZ": "compressed by xz, and only gzip is unpacked",
     b"\x1f\x8b": "packed by gzip twice, and one layer is unpacked",
     b"Obj\x01": "an Avro file",
-    b"<!": _PAGE,
-    b"<?xml": _PAGE,
-    b"<html": _PAGE,
+    **dict.fromkeys((b"<!", b"<?xml", b"<html"), "HTML or XML, perhaps a page to log in"),
     b"version https://git-lfs": "a pointer of Git LFS, whose file git lfs pull fetches",
     b"\x80": "a pickle, which is never loaded",
     b"\xff\xfe": _UTF_16,
