@@ -199,7 +199,7 @@ def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) ->
 
 
 def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> Readings:
-    """Return the answers of rows; a row that repeats one of the same person counts once."""
+    """Return the answers of rows; one of the same person, or of the same reading, counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     known: dict[tuple[str, ...], Answer] = {}
@@ -216,9 +216,10 @@ def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> R
         answer, item = words[text.lower()], (row["id"], row["sentence"])
         own_texts = texts_of(units, item) if item in sentences else {"ask": units.how.ask}
         require_texts(where, row, own_texts)
-        name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
+        name = row.get("annotator", "")[:_LONGEST]
+        reading = row.get("reading", "").removesuffix(".0")  # a spreadsheet may have numbers
         own = (name, reading, *item)
-        is_known = name and own in known
+        is_known = (name or reading) and own in known
         if is_known and known[own] == answer:
             continue
         target = second if reading == "2" or item in answers else answers

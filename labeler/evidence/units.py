@@ -208,8 +208,8 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
             first = first or one
             if apart := differing(first.signature, one.signature):
                 raise UsageError(
-                    f"{one.id!r:.80} was labeled by another judge configuration than "
-                    f"{first.id!r:.80} ({', '.join(apart)}); give one configuration at a time"
+                    f"{first.id!r:.80} and {one.id!r:.80} were labeled by two judge configurations "
+                    f"({', '.join(apart)}); give one configuration at a time"
                 )
             yield one
 

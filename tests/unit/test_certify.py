@@ -295,7 +295,7 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
     goal = Goal("adherence", within=0.1)
     with pytest.raises(UsageError, match="two labels have the id"):
         make_plan([*labels(3), record(id="r1", relevant=())], goal)
-    with pytest.raises(UsageError, match="another judge configuration"):
+    with pytest.raises(UsageError, match="two judge configurations"):
         make_plan([*labels(3), relabeled(labels(4)[3], model="other")], goal)
 
 
@@ -413,6 +413,10 @@ def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
     for text in (rows, rows + rows):
         path.write_text(f"id,sentence,answer,annotator,note\n{text}")
         assert read_answers(path, plan) == ({item: True}, {item: False}, ("ann", "bo"))
+    first, second = "'=1+1,a,1.0,1.0\n", "'=1+1,a,0.0,2.0\n"  # as a data frame writes them
+    for text, again in ((first + first, {}), (second + first + second, {item: False})):
+        path.write_text(f"id,sentence,answer,reading\n{text}")  # a pasted row is no second reading
+        assert read_answers(path, plan) == ({item: True}, again, ())
     for text, message in (
         ("r,a,1,ann\nr,a,0,ann\n", r"answers\.csv:3: another answer of 'ann'"),
         ("r,a,maybe,\n", r"answers\.csv:2: answer is 'maybe'"),

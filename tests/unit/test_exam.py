@@ -469,7 +469,7 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
         labels.anchors(n=1)
     other = labeler.label(rows(5), judge="embedded", store=labeler.MemoryStore())
     for use in (choose_anchors, fit_doubt):
-        with pytest.raises(UsageError, match="another judge configuration"):
+        with pytest.raises(UsageError, match="two judge configurations"):
             use([*labels, *other])
 
 
