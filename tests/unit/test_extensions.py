@@ -311,3 +311,12 @@ def test_a_catalog_gives_things_by_name() -> None:
     for name in ("no.such.module:x", "os.path:no_such_name"):
         with pytest.raises(UnknownName, match="cannot import colour"):
             colours[name]
+
+
+def test_the_core_names_no_plugin() -> None:
+    """Not even in a text that is imported later: entry points are the only door."""
+    package = Path(version.__file__).parent
+    core = [path for path in package.rglob("*.py") if "plugins" not in path.parts]
+    named = [path for path in core if re.search(r"\bplugins\b", path.read_text(encoding="utf-8"))]
+    assert len(core) > 100
+    assert not named
