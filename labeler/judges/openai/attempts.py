@@ -132,8 +132,7 @@ class AttemptLog:
         if failed is not None:
             raise failed
         answer, self.has_duplicates = parse_object(text)
-        fields = self.task.answer_type.model_fields.items()
-        lists = [name for name, field in fields if field.annotation not in (str, bool)]
+        lists = _lists_of(self.task.answer_type)
         plain, is_quoted = (text, False) if answer is None else flat(answer, lists)
         if is_quoted:
             self.latest = self.latest._replace(repairs=(*self.latest.repairs, "quoted"))
@@ -197,6 +196,13 @@ class AttemptLog:
 ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("attempt_log")
 """Attempt log of the record in the current task. instructor's own channel, ``context=``, would run
 every message, documents included, through a template engine."""
+
+
+@cache
+def _lists_of(output: type[Frozen]) -> tuple[str, ...]:
+    """Return the names of the fields of an answer that are lists."""
+    fields = output.model_fields.items()
+    return tuple(name for name, field in fields if field.annotation not in (str, bool))
 
 
 @cache

@@ -305,16 +305,17 @@ def flat(answer: dict[str, Any], lists: Iterable[str]) -> tuple[str | bytes, boo
         The JSON, and true if a list was a text.
     """
     is_quoted = _read_lists(answer, lists)
-    for entry in (entry for value in answer.values() for entry in list_of(value)):
-        if not isinstance(entry, dict):
-            continue
-        decision = entry.get("decision")
-        if isinstance(decision, dict) and not entry.keys() & decision.keys():
-            del entry["decision"]
-            empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
-            given = {name: one for name, one in decision.items() if one is not None}
-            entry.update({**dict.fromkeys(empty, ()), **given})
-        is_quoted |= _read_lists(entry, _CLAIM_KEYS)
+    for value in answer.values():
+        for entry in list_of(value):
+            if not isinstance(entry, dict):
+                continue
+            decision = entry.get("decision")
+            if isinstance(decision, dict) and not entry.keys() & decision.keys():
+                del entry["decision"]
+                empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
+                given = {name: one for name, one in decision.items() if one is not None}
+                entry.update({**dict.fromkeys(empty, ()), **given})
+            is_quoted |= _read_lists(entry, _CLAIM_KEYS)
     try:
         return to_json(answer, inf_nan_mode="constants"), is_quoted
     except ValueError:  # a lone surrogate, or nested deeper than it writes
@@ -323,10 +324,12 @@ def flat(answer: dict[str, Any], lists: Iterable[str]) -> tuple[str | bytes, boo
 
 def _read_lists(values: dict[str, Any], names: Iterable[str]) -> bool:
     """Read the fields of some names that are lists as text; return True if one is."""
-    texts = {name: text for name in names if (text := text_of(values.get(name))).startswith("[")}
-    found = {name: one for name, text in texts.items() if (one := value_of(text)) is not None}
-    values.update(found)
-    return bool(found)
+    is_read = False
+    for name in names:
+        text = values.get(name)
+        if isinstance(text, str) and text[:1] == "[" and (found := value_of(text)) is not None:
+            values[name], is_read = found, True
+    return is_read
 
 
 _SUPPORT_KEYS = ("supporting_sentence_keys",)
