@@ -134,6 +134,7 @@ def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
 
 def _unread(row: _Fields) -> Iterator[tuple[str, str]]:
     """Yield columns that are not read, and may be meant as a field or count twice."""
+    is_whole = all(row.get(field) is not None for field in REQUIRED)  # else it fails, and says why
     own = row.get("metadata")
     for name, value in own.items() if isinstance(own, Mapping) else ():
         if name in row and name not in _FIELDS and row[name] != value:
@@ -146,7 +147,7 @@ def _unread(row: _Fields) -> Iterator[tuple[str, str]]:
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
         if field in REQUIRED and is_value and value not in ("", row.get(field)):
             yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
-        elif field not in REQUIRED and row.get(field) is None and is_value:
+        elif is_whole and field not in REQUIRED and row.get(field) is None and is_value:
             path = shlex.quote(f"{field}={path}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
 
