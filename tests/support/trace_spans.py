@@ -12,6 +12,7 @@ HOUR = 3_600 * 10**9
 START = 20_000 * 24 * HOUR
 QUESTION = "How long is the quay?"
 ANSWER = "It is 90 m long."
+FOUND = "The quay is 90 m long."
 
 
 def span(
@@ -64,9 +65,7 @@ def answer(trace: int, **more: Any) -> list[dict[str, Any]]:
     """Return the spans of a trace with one retrieval."""
     return [
         root(trace=trace, **more),
-        retriever(
-            "find", "root", "The quay is 90 m long.", trace=trace, start=more.get("start", 0)
-        ),
+        retriever("find", "root", FOUND, trace=trace, start=more.get("start", 0)),
     ]
 
 

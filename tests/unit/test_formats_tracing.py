@@ -26,6 +26,7 @@ from labeler.plugins.mlflow import log_run, log_summary
 from labeler.sentences.example import Frozen
 from labeler.version import install_command
 from support.fakes import CountingJudge, agreeable
+from support.labeled import failure
 from support.records import sample_record
 
 ROW: dict[str, Any] = {
@@ -123,27 +124,22 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("address", "server"),
-    [
+def test_a_hosted_model_is_named_with_its_server_and_sampling(log: Log) -> None:
+    """At the span's start, where samplers look."""
+    given: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 7}
+    judge = CountingJudge()
+    labeled(judge)
+    for address, server in (
         ("https://api.openai.com/v1", ("api.openai.com", 443)),
         ("http://127.0.0.1:8000/v1", ("127.0.0.1", 8000)),
         ("http://localhost/v1", ("localhost", 80)),
-    ],
-)
-def test_a_hosted_model_is_named_with_its_server_and_sampling(
-    address: str, server: tuple[str, int], log: Log
-) -> None:
-    """At the span's start, where samplers look."""
-    given: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 7}
-    spec = OpenAISpec(model="m", base_url=address, max_output_tokens=99, **given)
-    requests: list[Task] = []
-    labeled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
-    RunEvents([tracing.JudgeSpans()]).call("call", JudgeCall(spec, requests[0]))
-    found = log.spans[-1].attributes
-    assert (found["server.address"], found["server.port"]) == server
-    assert (found["gen_ai.provider.name"], found["gen_ai.request.max_tokens"]) == ("openai", 99)
-    assert {name: found[f"gen_ai.request.{name}"] for name in given} == given
+    ):
+        spec = OpenAISpec(model="m", base_url=address, max_output_tokens=99, **given)
+        RunEvents([tracing.JudgeSpans()]).call("call", JudgeCall(spec, judge.tasks[0]))
+        found = log.spans[-1].attributes
+        assert (found["server.address"], found["server.port"]) == server
+        assert (found["gen_ai.provider.name"], found["gen_ai.request.max_tokens"]) == ("openai", 99)
+        assert {name: found[f"gen_ai.request.{name}"] for name in given} == given
 
 
 def test_no_text_of_a_row_is_in_a_span(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,9 +224,6 @@ def test_the_real_package_takes_the_spans() -> None:
     assert found.attributes["gen_ai.usage.input_tokens"] == 10
 
 
-FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
-
-
 class Run:
     """As much of ``mlflow`` as is used, and what was logged to its active run."""
 
@@ -252,7 +245,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def summary(**options: Any) -> list[SummaryRow]:
     """Of twelve records and a failure."""
-    outcomes: list[AnyOutcome] = [*(sample_record(n) for n in range(12)), FAILURE]
+    outcomes: list[AnyOutcome] = [*map(sample_record, range(12)), failure()]
     return labeler.summary(outcomes, "relevance", **options)
 
 
@@ -292,20 +285,13 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     assert run.metrics["relevance/none.defined"] == 12
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (({"group": "a:b"}, {"group": "a=b"}), "or metrics have the name 'relevance/a_b'"),
-        (({}, {"label": "judge:other"}), "made in 2 ways"),
-    ],
-)
-def test_metrics_of_one_name_are_refused(
-    changes: tuple[dict[str, Any], ...], words: str, run: Run, tmp_path: Path
-) -> None:
+def test_metrics_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
     """One would hide the other; nothing is logged, as for a file that is not there."""
     (row,) = summary()
-    with pytest.raises(UsageError, match=words):
-        log_summary([replace(row, **change) for change in changes])
+    with pytest.raises(UsageError, match="or metrics have the name 'relevance/a_b'"):
+        log_summary([replace(row, group=group) for group in ("a:b", "a=b")])
+    with pytest.raises(UsageError, match="made in 2 ways"):
+        log_summary([row, replace(row, label="judge:other")])
     with pytest.raises(UsageError, match="is not a file: nothing was logged"):
         log_summary([row], tmp_path / "none.jsonl")
     assert run.metrics == {}
@@ -313,21 +299,16 @@ def test_metrics_of_one_name_are_refused(
 
 def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
     """Of one name that was asked for; the tags say which signature belongs to which."""
-    models = ["m-1"] * 7 + ["m-2"] * 5
-    outcomes: list[AnyOutcome] = []
-    for n, model in enumerate(models):
-        record = sample_record(n)
-        reply = record.reply.model_copy(update={"served_model": model})
-        outcomes.append(record.model_copy(update={"reply": reply}))
+    outcomes: list[AnyOutcome] = [
+        sample_record(n).model_copy(update={"reply": ReplyFacts(served_model=model)})
+        for n, model in enumerate(["m-1"] * 7 + ["m-2"] * 5)
+    ]
     rows = labeler.summary(outcomes, "relevance")
     log_summary(rows)
     assert [run.metrics[f"relevance/{one}.defined"] for one in ("m-1", "m-2")] == [7, 5]
-    assert run.tags == {
-        "labeler.version": labeler.__version__,
-        **{
-            f"labeler.signature.relevance/{row.answered}": row.signature(labeler.__version__)
-            for row in rows
-        },
+    assert run.tags == {"labeler.version": labeler.__version__} | {
+        f"labeler.signature.relevance/{row.answered}": row.signature(labeler.__version__)
+        for row in rows
     }
 
 

@@ -15,6 +15,7 @@ PROMPT = "a question that holds a document, as if it were a whole prompt"
 FAULT = "a response such as "
 WRITTEN = "a response that is a list or object written as text"
 CHOICES = "a response of several choices that differ; the first is judged"
+LANGUAGES = ["Es ist schön.", "Причал долог.", "岸は長い。", "رصيف طويل جدا", "घाट", "ท่าเรือ"]
 IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
 
 
@@ -80,17 +81,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
     ({"response": "It\u00e2\u0080\u0099s R."}, "a text with "),
     ({"response": "Over \u0120the lazy"}, "a text with 'Ġthe'"),
-    *(
-        ({"response": text.encode().decode("latin-1")}, "a text with ")
-        for text in (
-            "Es ist schön.",
-            "Причал долог.",
-            "岸は長い。",
-            "رصيف طويل جدا",
-            "घाट",
-            "ท่าเรือ",
-        )
-    ),
+    *(({"response": text.encode().decode("latin-1")}, "a text with ") for text in LANGUAGES),
     ({"response": "É à Ñandú, São Ãs, Øya, ï: “così è”."}, ""),
     ({"response": "Ça."}, ""),
     ({"response": {"choices": [{"text": "R."}, {"text": "S."}]}}, CHOICES),

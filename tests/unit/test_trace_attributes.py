@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.trace_spans import ANSWER, QUESTION, joined, span, write
+from support.trace_spans import ANSWER, FOUND, QUESTION, joined, span, write
 
-FOUND = "The quay is 90 m long."
 PROMPT = f"{FOUND}\n{QUESTION}"
 
 
@@ -76,7 +75,6 @@ METHOD: dict[str, Any] = {
     "traceloop__entity__output": {"generation": ANSWER},
 }
 METADATA = {"db.query.result.metadata": json.dumps({"text": FOUND})}
-TOOL = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "retrieve"}
 DETAILS = {
     "gen_ai.input.messages": json.dumps(TURNS[:1]),
     "gen_ai.output.messages": json.dumps(TURNS[-1:]),
@@ -99,6 +97,23 @@ def vercel(operation: str, **attributes: Any) -> dict[str, Any]:
     return part(operation, ai__operationId=operation, **attributes)
 
 
+def run(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return a run of LangSmith; the trace's id is its root's."""
+    above = {} if name == "t" else {"parent_run_id": "t"}
+    known = {"id": name, "trace_id": "t", "run_type": kind, "session_id": "project"}
+    times = {"start_time": "2024-10-04T00:00:00", "events": [{"role": "assistant", "content": "x"}]}
+    return {**known, **times, **above, **more}
+
+
+CHAIN = run("chain", "t", inputs={"input": QUESTION}, outputs={"output": ANSWER})
+RETRIEVER = run("retriever", "r", outputs={"documents": [{"page_content": FOUND, "metadata": {}}]})
+LOGFIRE = {
+    "trace_id": f"{1:032x}",
+    "span_id": f"{1:016x}",
+    "parent_span_id": None,
+    "start_timestamp": "2024-10-04T00:00:00Z",
+    "attributes": json.dumps({"all_messages_events": EVENTS}),
+}
 SPANS: dict[str, list[dict[str, Any]]] = {
     "OpenLLMetry, a vector store": [
         FLOW,
@@ -121,14 +136,13 @@ SPANS: dict[str, list[dict[str, Any]]] = {
         top(pydantic_ai__all_messages=TURNS, final_result=ANSWER),
         part("find", gen_ai__tool__name="retrieve", tool_response=FOUND),
     ],
-    "Pydantic AI, before": [top(all_messages_events=EVENTS)],
     "messages as events": [
         top(gen_ai__operation__name="invoke_agent")
         | events(
             ("gen_ai.user.message", {"gen_ai.event.content": json.dumps({"content": QUESTION})}),
             ("gen_ai.choice", {"message": ANSWER}),
         ),
-        part("find", **TOOL)
+        part("find", gen_ai__operation__name="execute_tool", gen_ai__tool__name="retrieve")
         | events(("gen_ai.choice", {"message": json.dumps([{"text": FOUND}])})),
     ],
     "an event of a model": [
@@ -145,37 +159,6 @@ SPANS: dict[str, list[dict[str, Any]]] = {
         vercel("ai.generateText.doGenerate", gen_ai__request__model="model-1"),
         vercel("ai.toolCall", ai__toolCall__name="find", ai__toolCall__result=f'"{FOUND}"'),
     ],
-}
-
-
-@pytest.mark.parametrize("source", SPANS)
-def test_spans_become_rows(source: str, tmp_path: Path) -> None:
-    """Question and response stand at the root or in its steps, what a tool found in its output."""
-    [row], counts = joined(write(tmp_path / "spans.jsonl", *SPANS[source]))
-    assert (row["question"], row["response"]) == (QUESTION, ANSWER)
-    found = row["documents"] or [one["text"] for one in row["tool_outputs"]]
-    assert (found, counts.faults) == ([FOUND], {})
-    assert row["metadata"].get("model") == ("model-1" if source == "Vercel's SDK" else None)
-
-
-def run(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """Return a run of LangSmith; the trace's id is its root's."""
-    above = {} if name == "t" else {"parent_run_id": "t"}
-    known = {"id": name, "trace_id": "t", "run_type": kind, "session_id": "project"}
-    times = {"start_time": "2026-01-01T00:00:00", "events": [{"role": "assistant", "content": "x"}]}
-    return {**known, **times, **above, **more}
-
-
-CHAIN = run("chain", "t", inputs={"input": QUESTION}, outputs={"output": ANSWER})
-RETRIEVER = run("retriever", "r", outputs={"documents": [{"page_content": FOUND, "metadata": {}}]})
-LOGFIRE = {
-    "trace_id": f"{1:032x}",
-    "span_id": f"{1:016x}",
-    "parent_span_id": None,
-    "start_timestamp": "2026-01-01T00:00:00Z",
-    "attributes": json.dumps({"all_messages_events": EVENTS}),
-}
-EXPORTED: dict[str, list[dict[str, Any]]] = {
     "records of Logfire": [LOGFIRE],
     "runs of LangSmith": [
         CHAIN,
@@ -193,17 +176,22 @@ EXPORTED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("source", EXPORTED)
-def test_exported_objects_become_rows(source: str, tmp_path: Path) -> None:
-    """Ids and times stand next to the attributes; a project does not count as a conversation."""
-    (tmp_path / "exported.json").write_text(json.dumps(EXPORTED[source]))
-    [row], _ = joined(str(tmp_path / "exported.json"))
+@pytest.mark.parametrize("source", SPANS)
+def test_spans_become_rows(source: str, tmp_path: Path) -> None:
+    """Question and response stand at the root or in its steps, what a tool found in its output.
+
+    A project does not count as a conversation.
+    """
+    (tmp_path / "spans.json").write_text(json.dumps(SPANS[source]))
+    [row], counts = joined(str(tmp_path / "spans.json"))
     assert (row["question"], row["response"]) == (QUESTION, ANSWER)
+    found = row["documents"] or [one["text"] for one in row["tool_outputs"]]
+    assert (found, counts.faults) == ([FOUND], {})
     assert row["id"] == ("t" if "LangSmith" in source else f"{1:032x}")
-    assert (row["documents"] or [one["text"] for one in row["tool_outputs"]]) == [FOUND]
     metadata = row["metadata"]
-    assert (metadata["time"][:10], "conversation_id" in metadata) == ("2026-01-01", False)
-    assert metadata.get("model") == ("model-1" if source == "runs of LangSmith" else None)
+    assert (metadata["time"][:10], "conversation_id" in metadata) == ("2024-10-04", False)
+    named = source in ("Vercel's SDK", "runs of LangSmith")
+    assert metadata.get("model") == ("model-1" if named else None)
 
 
 @pytest.mark.parametrize(
