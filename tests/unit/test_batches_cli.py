@@ -32,7 +32,7 @@ from labeler.store import MemoryStore
 from support import samples
 from support.command import Command
 from support.records import sample_record
-from wire.provider import Provider, completes, expires, never
+from wire.provider import Provider, Script, completes, expires, never
 from wire.runs import KEY, rows
 
 
@@ -215,26 +215,23 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
-def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
-    """Also when it waits, and the others have their labels."""
-    provider.batches.courses = iter([completes(1)])
-    provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
-    command.submit()
-    code, _, err = command("collect", "--wait")
-    assert (code, "2 failed (refusal 2)" in err) == (1, True)
-
-
 @pytest.mark.parametrize(
-    ("status", "said"), [("401", "the API key was not accepted"), ("404", "does not know it")]
+    ("script", "code", "said"),
+    [
+        ({"POST /v1/chat/completions": lambda _: "refusal"}, 1, "2 failed (refusal 2)"),
+        ({"GET /v1/batches/{id}": lambda _: "401"}, 2, "the API key was not accepted"),
+        ({"GET /v1/batches/{id}": lambda _: "404"}, 2, "does not know it"),
+    ],
 )
-def test_what_waiting_does_not_help_ends_in_2(
-    command: BatchCommand, provider: Provider, status: str, said: str
+def test_a_wait_ends_in_1_for_failed_rows_and_in_2_where_waiting_does_not_help(
+    command: BatchCommand, provider: Provider, script: dict[str, Script], code: int, said: str
 ) -> None:
     """The remedy is named, and the key is not shown."""
+    provider.batches.courses = iter([completes(1)])
+    provider._scripts.update(script)
     command.submit()
-    provider._scripts["GET /v1/batches/{id}"] = lambda _: status
-    code, _, err = command("collect")
-    assert (code, said in err, KEY in err) == (2, True, False)
+    found, _, err = command("collect", "--wait")
+    assert (found, said in err, KEY in err) == (code, True, False)
 
 
 def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provider) -> None:

@@ -31,20 +31,16 @@ from labeler.plugins.batch.folder import batches as folders
 from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
-from support.stored import failures_in
+from support.stored import failures_in, store_of
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
-from wire.runs import KEY, judge_of, rows
-
-
-async def no_sleep(_: float) -> None:
-    """Take no time."""
+from wire.runs import KEY, brief, judge_of, rows, run
 
 
 def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> OpenAIBatches:
-    """The provider's batches, without pauses."""
-    return kind(api_key=KEY, base_url=provider.url, sleep=no_sleep)
+    """The provider's batches, with short pauses."""
+    return kind(api_key=KEY, base_url=provider.url, sleep=brief)
 
 
 def submit(
@@ -235,7 +231,7 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     """Label, failure, reason, usage, counts and what is stored: once bad or twice, as online."""
     given = [{**row, "domain": "lamps"} for row in rows(len(_JUDGED_ALIKE))]
     with Provider(_each_its_own(times)) as provider:
-        online = judge_of(provider, sleep=no_sleep)
+        online = judge_of(provider, sleep=brief)
         expected = labeler.label(given, judge=online, store=tmp_path / "online")
         sent = len(provider.calls)
     with Provider(_each_its_own(times), port=provider.port) as provider:
@@ -287,11 +283,6 @@ def _each_with(**facts: object) -> Change:
     return lambda lines: [_with(line, **facts) for line in lines]
 
 
-def _failed(line: bytes) -> bytes:
-    """Return a line that states an error for the same request."""
-    return _with(line, status_code=500, body={"error": {"message": "failed"}})
-
-
 def _with_words(line: bytes, text: str, other: str = "") -> bytes:
     """Return a line that answers the same request with a text, or with another word in it."""
     body = json.loads(line)["response"]["body"]
@@ -335,14 +326,11 @@ class Case:
 
 def _unnamed(times: int) -> Callable[[RemoteBatch], RemoteBatch]:
     """Leave out the name of the file of answers, some times after the batch has ended."""
-    left = times
+    left = iter(range(times))
 
     def change(remote: RemoteBatch) -> RemoteBatch:
-        nonlocal left
-        if remote.status != "completed" or left == 0:
-            return remote
-        left -= 1
-        return remote.model_copy(update={"output_file": None})
+        is_late = remote.status == "completed" and next(left, None) is not None
+        return remote.model_copy(update={"output_file": None}) if is_late else remote
 
     return change
 
@@ -384,7 +372,7 @@ _CASES = [
     Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
     # Lines that make no sense are counted and left out.
     Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
-    Case({}, _ODD, change=lambda lines: [_failed(lines[0]), *lines],
+    Case({}, _ODD, change=lambda lines: [_with(lines[0], status_code=500, body={}), *lines],
          notice="a second line of one request"),
     *[Case({}, _ODD, change=change, notice="a second line of one request")
       for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
@@ -561,31 +549,26 @@ def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_collected(
 def test_a_batch_that_its_server_lost_keeps_no_other_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named, and its row stays reserved until it is dropped; one that waited is sent."""
+    """It is named, and its row stays reserved until it is dropped; one that waited is sent.
+
+    Requests that are sent again wait for their batch, and a lost one is never collected.
+    """
     monkeypatch.setattr(folder, "MOST_LINES", 1)
     said: list[str] = []
     courses = [never(), completes(), fails("token_limit_exceeded")]
     with Provider(batches=courses) as provider:
-        lost = str(submit(provider, tmp_path, rows(3)).batch)
+        name = str(submit(provider, tmp_path, rows(3)).batch)
+        lost = folders(tmp_path)[0]
+        again = ((one, b"{}") for one in lost.requests())
+        folder.place(folder.write_batches(lost.path, lost.spec, again))
         del provider.batches.all["batch_0001"]
         done = collect(provider, tmp_path, notice=said.append)
-        assert (done.stuck, done.still_open, done.results.labeled) == (1, 1, 2)
+        assert (done.stuck, done.still_open, done.results.labeled) == (1, 2, 2)
         assert "does not know it" in said[0]
-        labeler.cancel_batch(service(provider), tmp_path, lost, drop=True)
+        assert provider.routes[_STARTS] == 4
+        labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
         assert pending_keys(tmp_path) == {}
         assert submit(provider, tmp_path, rows(3)).lines == 1
-
-
-def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Requests that are sent again wait for their batch, and a lost one is never collected."""
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(1))
-        (batch,) = folders(tmp_path)
-        again = ((one, b"{}") for one in batch.requests())
-        folder.place(folder.write_batches(batch.path, batch.spec, again))
-        del provider.batches.all["batch_0001"]
-        done = collect(provider, tmp_path)
-        assert (done.stuck, done.still_open, len(provider.batches.all)) == (1, 2, 0)
 
 
 def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:
@@ -752,66 +735,54 @@ def test_a_list_that_leaves_it_open_starts_nothing(
         assert sorted(provider.paid.values()) == [1, 1]
 
 
-def _submitted_unheard(provider: Provider, store: Path) -> str:
-    """Submit a row to a server that starts the batch and rejects the key; return its name."""
-    with pytest.raises(FatalJudgeError):
-        submit(provider, store, rows(1))
-    return folders(store)[0].name
-
-
 def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: Path) -> None:
-    """The list is read page by page, to its end."""
-    with Provider(at={_STARTS: [done_but("401")]}) as provider:
-        _submitted_unheard(provider, tmp_path)
+    """The list is read page by page, again if need be, before a cancellation releases its rows."""
+    unheard: dict[str, Script] = {_STARTS: [done_but("401")], "GET /v1/batches": [_listed([])]}
+    with Provider(batches=never(), at=unheard) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
         ours = provider.batches.all["batch_0001"]
         for number in range(130):
             other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
             provider.batches.all[other.id] = other
-        assert collect(provider, tmp_path).results.labeled == 1
-        assert provider.routes["GET /v1/batches"] == 2
-        assert len(provider.batches.all) == 131
+        labeler.cancel_batch(service(provider), tmp_path, folders(tmp_path)[0].name)
+        assert ours.status == "cancelling"
+        assert provider.routes["GET /v1/batches"] == 3
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be written is told as such, and the next one goes on."""
-    full = OSError(errno.ENOSPC, "No space left on device")
 
     def no_space(*_: object, **__: object) -> None:
-        raise full
+        raise OSError(errno.ENOSPC, "No space left on device")
 
+    hand_in = partial(submit, given=rows(2))
     with Provider() as provider:
-        with monkeypatch.context() as patch:
-            patch.setattr(Batch, "save", no_space)
-            with pytest.raises(StoreError, match="No space left"):
-                submit(provider, tmp_path, rows(2))
-        submit(provider, tmp_path, rows(2))
-        with monkeypatch.context() as patch:
-            patch.setattr(OpenAIBatches, "download", no_space)
-            with pytest.raises(StoreError, match="No space left"):
-                collect(provider, tmp_path)
+        for owner, step, use in ((Batch, "save", hand_in), (OpenAIBatches, "download", collect)):
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, step, no_space)
+                with pytest.raises(StoreError, match="No space left"):
+                    use(provider, tmp_path)
+            hand_in(provider, tmp_path)
         assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
 
 
 @pytest.mark.parametrize("behavior", ["401", "403", "429-quota"])
-def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behavior: str) -> None:
-    """What was prepared or answered waits for a key that fits."""
-    with Provider(at={"POST /v1/files": [behavior]}) as provider:
+def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
+    tmp_path: Path, behavior: str
+) -> None:
+    """What is paid for is stored; then it is told which part was refused, and the way out.
+
+    What was prepared waits for a key that fits.
+    """
+    refused = False
+    with Provider(at={"POST /v1/files": lambda _: behavior if refused else None}) as provider:
+        _ended(provider, tmp_path, 1)
+        refused = True
         with pytest.raises(FatalJudgeError) as caught:
             submit(provider, tmp_path, rows(2))
         assert KEY not in str(caught.value)
-        again = submit(provider, tmp_path, rows(2))
-        assert (again.left_out, len(again.continued)) == ({"in a batch": 2}, 1)
-
-
-def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_path: Path) -> None:
-    """What is paid for is stored; then it is told which part was refused, and the way out."""
-    refused = False
-    with Provider(at={"POST /v1/files": lambda _: "403" if refused else None}) as provider:
-        _ended(provider, tmp_path, 1)
-        refused = True
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(2))
         with pytest.raises(FatalJudgeError, match="labeler batch cancel") as caught:
             collect(provider, tmp_path)
         name = folders(tmp_path)[1].name
@@ -819,17 +790,18 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_pa
         assert len(stored(tmp_path)[0]) == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == [f"{name}: dropped"]
         assert pending_keys(tmp_path) == {}
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(2))
+        refused = False
+        again = submit(provider, tmp_path, rows(2))
+        assert (again.left_out, len(again.continued)) == ({"stored": 1, "in a batch": 1}, 1)
 
 
 def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) -> None:
     """A key that was labeled meanwhile keeps its first label, and is not asked again."""
     with Provider(["ok", "500"]) as provider:
         submit(provider, tmp_path, rows(2))
-        elsewhere = labeler.label(rows(2), judge=judge_of(provider), store=tmp_path / "other")
-        with DiskStore(tmp_path) as store:
-            for outcome in elsewhere:
-                assert isinstance(outcome, LabelRecord)
-                store.put(outcome).result()
+        store_of(tmp_path, *run(provider, rows(2)))
         done = collect(provider, tmp_path)
         assert len(provider.batches.all) == 1
     assert done.results.again == {}
@@ -893,19 +865,6 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
         assert submit(provider, tmp_path, rows(5)).lines == 3
 
 
-@pytest.mark.parametrize("late", [0, 2])
-def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, late: int) -> None:
-    """It is searched for before its rows are released, also if it is listed late."""
-    unheard: dict[str, Script] = {
-        _STARTS: [done_but("401")],
-        "GET /v1/batches": [_listed([])] * late,
-    }
-    with Provider(batches=never(), at=unheard) as provider:
-        name = _submitted_unheard(provider, tmp_path)
-        labeler.cancel_batch(service(provider), tmp_path, name)
-        assert provider.batches.all["batch_0001"].status == "cancelling"
-
-
 def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
     """Another is refused, with the command that collects them, until none of them is open."""
     with Provider() as provider, Provider() as other:
@@ -944,7 +903,7 @@ def test_a_key_that_expires_before_an_upload_is_fetched_again(tmp_path: Path) ->
     path.write_text('{"n": 1}\n' * 50_000)
 
     async def upload_twice() -> None:
-        batches = OpenAIBatches(api_key=lambda: next(keys), base_url=provider.url, sleep=no_sleep)
+        batches = OpenAIBatches(api_key=lambda: next(keys), base_url=provider.url, sleep=brief)
         for _ in range(2):
             await batches.upload(path)
         await batches.aclose()
