@@ -32,8 +32,8 @@ from labeler.store import MemoryStore
 from support import samples
 from support.command import Command
 from support.records import sample_record
-from wire.provider import Provider, Script, completes, expires, never
-from wire.runs import KEY, rows
+from wire.provider import Call, Provider, completes, expires, never
+from wire.runs import KEY, row_file, rows
 
 
 class BatchCommand(NamedTuple):
@@ -69,13 +69,8 @@ def command(
     """The command, in a folder of its own with two rows in ``rows.jsonl``."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    write_rows(*rows(2))
+    row_file(Path(), rows(2))
     return BatchCommand(labeler_command, provider.url)
-
-
-def write_rows(*given: object) -> None:
-    """Write ``rows.jsonl``."""
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, given)), "utf-8")
 
 
 def test_a_batch_is_handed_in_looked_at_and_collected(command: BatchCommand) -> None:
@@ -116,7 +111,7 @@ def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
 
 def test_bad_rows_are_told_and_end_in_1(command: BatchCommand) -> None:
     """The others are handed in."""
-    write_rows(*rows(1), {**rows(1, 2)[0], "response": ""}, 7)
+    row_file(Path(), [*rows(1), {**rows(1, 2)[0], "response": ""}, 7])
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
     said = ("1 request handed in", "2 rows cannot be asked about", "empty response")
     assert (code, [text in err for text in said]) == (1, [True] * 3)
@@ -224,7 +219,11 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     ],
 )
 def test_a_wait_ends_in_1_for_failed_rows_and_in_2_where_waiting_does_not_help(
-    command: BatchCommand, provider: Provider, script: dict[str, Script], code: int, said: str
+    command: BatchCommand,
+    provider: Provider,
+    script: dict[str, Callable[[Call], str]],
+    code: int,
+    said: str,
 ) -> None:
     """The remedy is named, and the key is not shown."""
     provider.batches.courses = iter([completes(1)])

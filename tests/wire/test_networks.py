@@ -14,6 +14,7 @@ import tracemalloc
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -465,13 +466,10 @@ LIMIT = 20_000
 
 async def sent(provider: Provider, body: bytes, times: int = 1, seconds: float = 60.0) -> bytes:
     """The answers to a request that is sent some times at once."""
-    carrier = Sender(server_of(ServerOptions(base_url=provider.url), KEY), seconds)
-    url = f"{provider.url}/chat/completions"
-    try:
+    url, asked = f"{provider.url}/chat/completions", ServerOptions(base_url=provider.url)
+    async with aclosing(Sender(server_of(asked, KEY), seconds)) as carrier:
         found = await asyncio.gather(*(carrier.send("POST", url, body) for _ in range(times)))
-        return b"".join(one.whole for one in found)
-    finally:
-        await carrier.aclose()
+    return b"".join(one.whole for one in found)
 
 
 @pytest.fixture
@@ -567,10 +565,8 @@ def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
         body = sends(b"{" + b" " * size)
         with Provider(at={"GET /v1/files/{id}/content": lambda _: body}) as provider:
             client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)
-            try:
+            async with aclosing(client):
                 await client.download("file-1", target)
-            finally:
-                await client.aclose()
 
     asyncio.run(download(2 * LIMIT))
     assert target.stat().st_size == 2 * LIMIT + 1
