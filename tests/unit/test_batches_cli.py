@@ -32,8 +32,8 @@ from labeler.store import MemoryStore
 from support import samples
 from support.command import Command
 from support.records import sample_record
-from wire.provider import Provider, completes, expires, never
-from wire.runs import KEY, rows
+from wire.provider import Call, Provider, completes, expires, never
+from wire.runs import KEY, row_file, rows
 
 
 class BatchCommand(NamedTuple):
@@ -69,13 +69,8 @@ def command(
     """The command, in a folder of its own with two rows in ``rows.jsonl``."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    write_rows(*rows(2))
+    row_file(Path(), rows(2))
     return BatchCommand(labeler_command, provider.url)
-
-
-def write_rows(*given: object) -> None:
-    """Write ``rows.jsonl``."""
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, given)), "utf-8")
 
 
 def test_a_batch_is_handed_in_looked_at_and_collected(command: BatchCommand) -> None:
@@ -116,7 +111,7 @@ def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
 
 def test_bad_rows_are_told_and_end_in_1(command: BatchCommand) -> None:
     """The others are handed in."""
-    write_rows(*rows(1), {**rows(1, 2)[0], "response": ""}, 7)
+    row_file(Path(), [*rows(1), {**rows(1, 2)[0], "response": ""}, 7])
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
     said = ("1 request handed in", "2 rows cannot be asked about", "empty response")
     assert (code, [text in err for text in said]) == (1, [True] * 3)
@@ -215,26 +210,27 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
-def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
-    """Also when it waits, and the others have their labels."""
-    provider.batches.courses = iter([completes(1)])
-    provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
-    command.submit()
-    code, _, err = command("collect", "--wait")
-    assert (code, "2 failed (refusal 2)" in err) == (1, True)
-
-
 @pytest.mark.parametrize(
-    ("status", "said"), [("401", "the API key was not accepted"), ("404", "does not know it")]
+    ("script", "code", "said"),
+    [
+        ({"POST /v1/chat/completions": lambda _: "refusal"}, 1, "2 failed (refusal 2)"),
+        ({"GET /v1/batches/{id}": lambda _: "401"}, 2, "the API key was not accepted"),
+        ({"GET /v1/batches/{id}": lambda _: "404"}, 2, "does not know it"),
+    ],
 )
-def test_what_waiting_does_not_help_ends_in_2(
-    command: BatchCommand, provider: Provider, status: str, said: str
+def test_a_wait_ends_in_1_for_failed_rows_and_in_2_where_waiting_does_not_help(
+    command: BatchCommand,
+    provider: Provider,
+    script: dict[str, Callable[[Call], str]],
+    code: int,
+    said: str,
 ) -> None:
     """The remedy is named, and the key is not shown."""
+    provider.batches.courses = iter([completes(1)])
+    provider._scripts.update(script)
     command.submit()
-    provider._scripts["GET /v1/batches/{id}"] = lambda _: status
-    code, _, err = command("collect")
-    assert (code, said in err, KEY in err) == (2, True, False)
+    found, _, err = command("collect", "--wait")
+    assert (found, said in err, KEY in err) == (code, True, False)
 
 
 def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provider) -> None:

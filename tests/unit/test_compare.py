@@ -193,19 +193,10 @@ def test_equal_retrieval_is_about_the_judge() -> None:
 
 def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
     """In whatever order the documents stand, unless the metric is of their order."""
-
-    def turned(made: LabelRecord) -> LabelRecord:
-        first, second, *rest = made.example.documents
-        documents = tuple(
-            tuple(replace(one, key=f"{n}{one.key[1:]}") for one in document)
-            for n, document in enumerate((second, first, *rest))
-        )
-        example = made.example.model_copy(update={"documents": documents})
-        return made.model_copy(update={"example": example})
-
-    a = rows(8)
-    b = [turned(row(n)) if n < 6 else row(n) for n in range(8)]
-    relevance, precision = compare(a, b, "relevance,context_precision").rows
+    first, second = ["Here.", "There."], ["Elsewhere."]
+    a = rows(8, documents=[first, second])
+    turned = rows(6, documents=[second, first], support={"a": ["0a"], "b": ["1a"]})
+    relevance, precision = compare(a, [*turned, *a[6:]], "relevance,context_precision").rows
     assert relevance.judge_inconsistency is not None
     assert relevance.judge_inconsistency.pairs == 8
     assert precision.judge_inconsistency is not None
@@ -239,16 +230,15 @@ def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() ->
 
 def test_differences_are_exact() -> None:
     """A third gained twice and two thirds lost are 0; equal differences are listed by id."""
-    shares = [((0, 3), (1, 3)), ((1, 3), (2, 3)), ((3, 3), (1, 3))]
 
-    def side(which: int) -> list[LabelRecord]:
-        support = [
-            {"abc"[place]: ["0a"] if place < yes else [] for place in range(size)}
-            for yes, size in (pair[which] for pair in shares)
+    def side(*supported: int) -> list[LabelRecord]:
+        """Records of which so many of three sentences are supported."""
+        return [
+            row(n, support={key: ["0a"] if place < yes else [] for place, key in enumerate("abc")})
+            for n, yes in enumerate(supported)
         ]
-        return [row(n, support=one) for n, one in enumerate(support)]
 
-    found = compared(side(0), side(1), "adherence_fraction")
+    found = compared(side(0, 1, 3), side(1, 2, 1), "adherence_fraction")
     assert (found.difference, found.change_in_words.partition(" ")[0]) == (0.0, "0")
     assert [one.id for one in found.moved] == ["row-2", "row-0", "row-1"]
     assert replace(found, difference=0.0004).change_in_words.startswith("+.0004 (")
@@ -273,18 +263,18 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 def test_pairs_are_compared_within_a_column() -> None:
     """A pair whose sides differ has its own group; a text like another value stands in quotes."""
-    theirs = ["law", "health", None, "art", "(differs)", "true"]
-    a = [row(n, domain=domain) for n, domain in enumerate([*theirs[:3], "law", *theirs[4:]])]
-    b = [row(n, domain=domain) for n, domain in enumerate(theirs)]
-    found = compare(a, [*b, row(9, domain=True)], "adherence", by="domain").rows
+    ours = ["law", "health", None, "law", "(differs)", "true"]
+    theirs = [*ours[:3], "art", *ours[4:], True]
+    a, b = ([row(n, domain=one) for n, one in enumerate(side)] for side in (ours, theirs))
+    found = compare(a, b, "adherence", by="domain").rows
     groups = ['"(differs)"', '"true"', "(differs)", "(none)", "health", "law"]
     assert [(one.group, one.pairs) for one in found] == [(name, 1) for name in groups]
 
 
 def test_the_first_metric_keeps_its_verdict_next_to_a_certain_one() -> None:
     """Where the judge alone explains a difference, the conclusion does not say that it saw none."""
-    a = [row(n, relevant=(), documents=(2, 1), utilized=()) for n in range(24)]
-    b = [row(n, relevant=("0a",), documents=(2, 1), utilized=("0a", "0b")) for n in range(24)]
+    a = rows(24, relevant=(), utilized=())
+    b = rows(24, relevant=("0a",), utilized=("0a", "0b"))
     found = str(compare(a, b, "relevance,utilization").conclusion)
     assert "same documents: retrieved sentences relevant 0 → .33" in found
     assert "no difference seen" not in found
@@ -309,17 +299,6 @@ def test_the_whole_comes_before_the_group_that_moved_most() -> None:
     near = compare(a[12:], b[12:], "adherence", by="domain")
     assert str(near.conclusion).endswith(", not certain.")
     assert "largest" not in str(compare(a, a, "adherence", by="domain").conclusion)
-
-
-def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
-    """The error lists the signatures and how to choose; a part of one is enough."""
-    a = [row(1), row(2), row(1, model="test-2", support=HALF)]
-    with pytest.raises(UsageError, match=r"(?s)2 ways.*(signature).*test/test-1.*\(2 labels\)"):
-        compare(a, [row(1)], "adherence")
-    with pytest.raises(UsageError, match=r"(?s)no label fits signature=.test-3.*test-1"):
-        compare(a, [row(1)], "adherence", signature="test-3")
-    with pytest.raises(UsageError, match="'row-1' was labeled in 2 ways"):
-        compare(a, [row(1)], "adherence", signature="test/")
 
 
 ELSE = row(2, model="test-2")
@@ -359,12 +338,16 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
 
 
 ONE = [row(1)]
+TWO_WAYS = [row(1), row(2), row(1, model="test-2", support=HALF)]
 
 
 @pytest.mark.parametrize(
     ("a", "b", "options", "words"),
     [
         ([*ONE, row(1, support=HALF)], ONE, {}, "A: outcome 2: record 'row-1' has another answer"),
+        (TWO_WAYS, ONE, {}, r"(?s)2 ways.*(signature).*test/test-1.*\(2 labels\)"),
+        (TWO_WAYS, ONE, {"signature": "test-3"}, r"(?s)no label fits signature=.test-3.*test-1"),
+        (TWO_WAYS, ONE, {"signature": "test/"}, "'row-1' was labeled in 2 ways"),
         (ONE, [row(2)], {}, r"1 label \('row-1'\).*'row-2'.*joined by id"),
         ([lost(1)], ONE, {}, r"A: no label: 1 record failed \(1 refusal\)"),
         (ONE, [row(1, question="Why?")], {}, r"1 in question.*\(id_from\)$"),
@@ -378,7 +361,7 @@ ONE = [row(1)]
 def test_sides_that_cannot_be_compared_are_refused(
     a: list[AnyOutcome], b: list[AnyOutcome], options: dict[str, Any], words: str
 ) -> None:
-    """Which of two labels should count? The message shows ids of both, and what is there."""
+    """Which of two labels should count? The message shows what is there, and how to choose."""
     with pytest.raises(UsageError, match=words):
         compare(a, b, **options)
 
@@ -437,12 +420,10 @@ def test_the_command_begins_with_the_conclusion(command: Command) -> None:
     """Then the metrics with values in words, the records that moved, and the missing records."""
     code, out, err = command("compare", "a.jsonl", "b.jsonl", "--top", "1")
     assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0].startswith("B is worse: 7 fewer of 7 answers fully supported, -1 (-1 to")
+    assert out.startswith("B is worse: 7 fewer of 7 answers fully supported, -1 (-1 to")
     assert "answers fully supported: row-0 1 → 0" in out
-    assert "B is b.jsonl: 7 records in both, 1 failed in B" in lines
-    rule = next(n for n, line in enumerate(lines) if line.startswith("──"))
-    table = lines[rule : lines.index("", rule)]
+    assert "\nB is b.jsonl: 7 records in both, 1 failed in B\n" in out
+    table = out[out.index("──") :].partition("\n\n")[0].splitlines()
     assert len(table) == 1 + 6
     assert max(map(len, table)) <= 80
     assert len(command("compare", "a.jsonl", "b.jsonl", "--all")[1]) > len(out)

@@ -15,12 +15,13 @@ from labeler.api import write_labels
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.flips import MetricChange, RecordDiff
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelRecord
 from labeler.report.comparison_pages import write_diff
 from support.command import Command
 from support.labeled import (
     compared,
     expects,
+    failure,
     listing_sources,
     record,
     reference_output,
@@ -33,9 +34,9 @@ from support.labeled import (
 Diff = Callable[..., tuple[int, str, str]]
 
 
-def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: Any) -> LabelRecord:
+def judged(name: str = "r1", *, model: str = "test-1", **facts: Any) -> LabelRecord:
     """A label by some model; all else as of :func:`labeled.record`."""
-    return relabeled(record(id=name, **facts), model=model, trial=trial)
+    return relabeled(record(id=name, **facts), model=model)
 
 
 def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "all") -> RecordDiff:
@@ -101,15 +102,14 @@ def test_all_records_together_have_exact_changes_and_counts() -> None:
     found = diff_labels(*two_sides(), metrics="relevance,adherence,adherence_fraction")
     wanted = [Fraction(-1, 9), Fraction(-1, 3), Fraction(-1, 6)]
     assert [row.change for row in found.metrics] == wanted
-    found = diff_labels(*two_sides())
+    a, b = two_sides()
+    found = diff_labels(a, b)
     counts = {count.field: (count.lost, count.decisions, count.records) for count in found.flips}
     assert counts["relevant"] == (1, 9, 1)
     assert counts["supported"] == (1, 6, 1)
     assert counts["overall_supported"] == (1, 3, 1)
     assert "claims" not in counts
     assert found.flipped == 2
-    a, b = two_sides()
-    found = diff_labels(a, b)
     assert [one.id for one in found] == ["r0", "r1", "r2"]
     assert found.labels("r0") == (a[0], b[0])
 
@@ -118,11 +118,8 @@ def test_records_are_grouped_by_a_column_as_well(monkeypatch: pytest.MonkeyPatch
     """All records come first; each group has its own means, and too many would fill the memory."""
     monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 2)
     found = diff_labels(*two_sides(), metrics="adherence", by="set")
-    assert [(row.group, row.pairs, row.change) for row in found.metrics] == [
-        (None, 3, Fraction(-1, 3)),
-        ("x", 2, 0),
-        ("y", 1, -1),
-    ]
+    rows = [(None, 3, Fraction(-1, 3)), ("x", 2, 0), ("y", 1, -1)]
+    assert [(row.group, row.pairs, row.change) for row in found.metrics] == rows
     monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 1)
     with pytest.raises(UsageError, match="more than 1 values"):
         _ = diff_labels(*two_sides(), by="set").metrics
@@ -141,8 +138,7 @@ def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
     """A response that another system wrote cannot be compared decision by decision."""
     a, (same, *_) = two_sides()
     other = judged("r1", documents=[3], support={"a": ["0a"]}, model="test-2")
-    failed = LabelFailure(id="r2", reason="refusal", message="No.")
-    found = diff_labels(a, [same, other, failed, judged("r9", model="test-2")])
+    found = diff_labels(a, [same, other, failure("r2"), judged("r9", model="test-2")])
     assert "not compared: 1 with other documents and another response" in found.conclusion
     counts = found.counts
     assert (counts.pairs, counts.left_out) == (1, {"documents and response": 1})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from labeler.api import write_labels
-from labeler.calculators import measure, select_metrics
+from labeler.calculators import SummaryRow, measure, select_metrics
 from labeler.comparing.checking import check_drops
 from labeler.comparing.gates import Gate, GateSettings
 from labeler.comparing.verdicts import Verdict
@@ -19,8 +19,6 @@ from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import failure, record, relabeled, with_question
 from support.scored import record as score_record
-
-Check = Callable[..., tuple[int, str, str]]
 
 
 def run_of(yes: int, no: int = 0) -> list[LabelRecord]:
@@ -47,10 +45,10 @@ def checked(
     return found
 
 
-def failed(verdict: Verdict) -> dict[str, int]:
-    """Rows without a pair, by reason."""
+def figures(verdict: Verdict) -> SummaryRow:
+    """What was found of the pairs; those that failed have no pair."""
     assert verdict.row is not None
-    return verdict.row.failed
+    return verdict.row
 
 
 def test_the_mean_drop_of_the_pairs_must_not_exceed_the_threshold() -> None:
@@ -69,9 +67,9 @@ def test_on_the_interval_only_a_certain_drop_misses() -> None:
     base, few, many = run_of(50), run_of(48, 2), run_of(35, 15)
     assert not checked(few, base, 0.02).passed
     found = checked(few, base, 0.02, on="interval")
-    assert found.row is not None
-    assert found.row.interval is not None
-    assert found.value == found.row.interval.low < 0
+    interval = figures(found).interval
+    assert interval is not None
+    assert found.value == interval.low < 0
     assert found.passed
     assert not checked(many, base, 0.02, on="interval").passed
     assert checked(many, base, 0.2, on="interval").passed
@@ -82,7 +80,7 @@ def test_records_of_other_questions_are_no_pairs() -> None:
     base = run_of(20)
     other = [with_question(one, "Another?") for one in base]
     found = checked([*base[:18], *other[18:]], base, 0.02)
-    assert (failed(found), found.passed) == ({"other_question": 2}, False)
+    assert (figures(found).failed, found.passed) == ({"other_question": 2}, False)
     assert checked([*base[:19], *other[19:]], base, 0.02).passed
     with pytest.raises(UsageError, match=r"share 20 ids \('r0', 'r1', .*ask different questions"):
         checked(other, base, 0.02)
@@ -92,14 +90,13 @@ def test_rows_without_a_pair_count_as_failed() -> None:
     """New rows, lost ones, and failures; up to a share that is allowed."""
     base = run_of(20)
     lost = checked(base[:18], base, 0.02)
-    assert (lost.value, failed(lost), lost.passed) == (0.0, {"only_in_base": 2}, False)
+    assert (lost.value, figures(lost).failed, lost.passed) == (0.0, {"only_in_base": 2}, False)
     assert "2 of 20 rows failed, more than 0.05 of them: 2 only_in_base" in lost.finding
-    gone = failure("r19")
-    assert failed(checked([*base[:19], gone], base, 0.02)) == {"refusal": 1}
-    assert checked([*base[:19], gone], base, 0.02).passed
+    gone = checked([*base[:19], failure("r19")], base, 0.02)
+    assert (figures(gone).failed, gone.passed) == ({"refusal": 1}, True)
     assert checked(base[:18], base, 0.02, max_failed=0.1).passed
     grown = checked(base, base[:18], 0.02)
-    assert failed(grown) == {"only_in_new": 2}
+    assert figures(grown).failed == {"only_in_new": 2}
     assert str(grown).endswith(
         "2 of 20 records have no pair (2 only in the new labels), at most 5 % may (max_failed); "
         "without a pair: r18, r19"
@@ -115,8 +112,7 @@ def test_values_that_got_lost_are_no_improvement() -> None:
     new = [*base[:5], *(record(id=f"r{n}", relevant=()) for n in range(5, 10))]
     for sides, reason in (((new, base), ""), ((base, new), "_in_base")):
         found = checked(*sides, 0.02, metric="completeness")
-        assert found.row is not None
-        assert found.row.undefined == {f"no_relevant_sentences{reason}": 5}
+        assert figures(found).undefined == {f"no_relevant_sentences{reason}": 5}
         assert (found.value, found.passed) == (0.0, False)
         assert "completeness:ragbench counts no_relevant_sentences as 1" in found.finding
         assert checked(*sides, 0.02, metric="completeness", max_undefined=0.5).passed
@@ -131,25 +127,13 @@ def test_several_judges_of_one_file_are_refused() -> None:
     assert "labeled otherwise" in checked([other], base, 0.1).finding
 
 
-@pytest.fixture
-def check(labeler_command: Command) -> Check:
-    """``labeler check new.jsonl --against base.jsonl`` with more options."""
-
-    def command(
-        new: Sequence[Outcome], base: Sequence[Outcome], *options: str
-    ) -> tuple[int, str, str]:
-        write_labels(new, "new.jsonl")
-        write_labels(base, "base.jsonl")
-        return labeler_command("check", "new.jsonl", "--against", "base.jsonl", *options)
-
-    return command
-
-
-def test_the_command_fails_where_a_metric_drops(check: Check) -> None:
+def test_the_command_fails_where_a_metric_drops(labeler_command: Command) -> None:
     """Several metrics, next to plain gates, with the worst records in the reports."""
-    new, base = run_of(48, 2), run_of(50)
+    write_labels(run_of(48, 2), "new")
+    write_labels(run_of(50), "base")
+    check = ("check", "new", "--against", "base", "--junit", "j.xml")
     drops = ("--max-drop", "adherence=0.02", "--max-drop", "hallucination_rate=0.5")
-    code, out, _ = check(new, base, *drops, "--min", "adherence=0.9", "--junit", "j.xml")
+    code, out, _ = labeler_command(*check, *drops, "--min", "adherence=0.9")
     assert code == 1
     name, other = "answers fully supported (adherence)", "unsupported (hallucination_rate)"
     assert out.splitlines() == [
@@ -165,11 +149,11 @@ def test_the_command_fails_where_a_metric_drops(check: Check) -> None:
     assert "worst: 'r48' +1.0000, 'r49' +1.0000" in (failure.text or "")
     # Cases of records fail if they miss the threshold themselves, and the gate is missed.
     for most, failures in ((0.02, "3"), (0.04, "0")):
-        cases = ("--max-drop", f"adherence={most}", "--junit", "j.xml", "--junit-per-record")
-        assert check(new, base, *cases)[0] == (failures != "0")
+        cases = ("--max-drop", f"adherence={most}", "--junit-per-record")
+        assert labeler_command(*check, *cases)[0] == (failures != "0")
         suite = ET.parse("j.xml").getroot()[0]  # noqa: S314 - our own file
         assert (suite.attrib["tests"], suite.attrib["failures"]) == ("51", failures)
-    _, out, _ = check(base, new, "--max-drop", "adherence=0.02")
+    _, out, _ = labeler_command("check", "base", "--against", "new", *drops[:2])
     assert out.startswith(f"passed by .06: {name} gained .04, at most")
 
 

@@ -187,9 +187,20 @@ def paced(limits: Limits | None = None, *, places: int = 4) -> tuple[Pace, list[
 async def ask(
     pace: Pace, outcome: str = "answered", record: int = 0, size: Size | None = None, **facts: Any
 ) -> float:
-    """Send a request that ends so; return when it was sent."""
+    """Send a request that ends so, after ``seconds``; return when it was sent."""
     async with pace.request(record, size or Size()) as sent:
-        getattr(sent, outcome)(**({"charged": False} if outcome == "failed" else {}), **facts)
+        sent_at = now()
+        await asyncio.sleep(facts.pop("seconds", 0))
+        getattr(sent, outcome)(**({"charged": False} if outcome == "failed" else {}) | facts)
+        return sent_at
+
+
+async def hold_slot(
+    pace: Pace, wait: Callable[[float], Awaitable[None]], seconds: float = 1
+) -> float:
+    """Wait so within a slot; return when that ended."""
+    async with pace.slot():
+        await wait(seconds)
         return now()
 
 
@@ -227,17 +238,10 @@ def test_rates_that_the_user_sets_are_kept_and_reported_once() -> None:
 @in_virtual_time
 async def test_a_pausing_job_frees_its_slot() -> None:
     """Another job works meanwhile; the returning job goes before jobs that have not begun."""
-    pace, done = paced(places=1)
+    pace, _ = paced(places=1)
     pace.labeled()
-
-    async def job(name: str, wait: Callable[[float], Awaitable[None]], seconds: float) -> None:
-        async with pace.slot():
-            await wait(seconds)
-            done.append(name)
-
-    working = (job(name, asyncio.sleep, 1) for name in "abc")
-    await asyncio.gather(job("rested", pace.sleep, 1.5), *working)
-    assert done == ["a", "b", "rested", "c"]
+    working = (hold_slot(pace, asyncio.sleep) for _ in range(3))
+    assert await asyncio.gather(hold_slot(pace, pace.sleep, 1.5), *working) == [2, 1, 2, 3]
 
 
 @in_virtual_time
@@ -245,21 +249,17 @@ async def test_a_canceled_wait_takes_no_slot() -> None:
     """Whether it is cancelled while it waits, in the very moment of its turn, or in a pause."""
     pace, _ = paced(places=1)
     pace.labeled()
-
-    async def job(seconds: float, wait: Callable[[float], Awaitable[None]]) -> None:
-        async with pace.slot():
-            await wait(seconds)
-
-    first, second, third = (asyncio.ensure_future(job(1, asyncio.sleep)) for _ in range(3))
+    jobs = [asyncio.ensure_future(hold_slot(pace, asyncio.sleep)) for _ in range(3)]
+    first, second, third = jobs
     await asyncio.sleep(0.5)
     second.cancel()
     await first
     third.cancel()
-    rests = asyncio.ensure_future(job(100, pace.sleep))
+    rests = asyncio.ensure_future(hold_slot(pace, pace.sleep, 100))
     await asyncio.sleep(1)
     rests.cancel()
     await asyncio.gather(second, third, rests, return_exceptions=True)
-    await job(1, asyncio.sleep)
+    await hold_slot(pace, asyncio.sleep)
 
 
 # Buckets
@@ -452,17 +452,10 @@ async def test_the_worst_case_must_fit(worst: str, actual: str | None, spent: st
 async def test_requests_in_flight_may_still_free_enough() -> None:
     """A request that does not fit waits, and is rejected only when nothing can change."""
     pace, _ = paced(Limits(budget=Decimal(1)))
-    sent_at = []
-
-    async def label(record: int) -> None:
-        async with pace.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
-            sent_at.append(now())
-            await asyncio.sleep(1)
-            sent.answered(cost=Decimal("0.2"))
-
-    ends = await asyncio.gather(*map(label, range(4)), return_exceptions=True)
-    assert [type(end) for end in ends] == [type(None)] * 3 + [BudgetSpent]
-    assert sent_at == [0, 1, 2]
+    size, cost = Size(worst_cost=Decimal("0.6")), Decimal("0.2")
+    asked = (ask(pace, record=n, size=size, seconds=1, cost=cost) for n in range(4))
+    *sent_at, refused = await asyncio.gather(*asked, return_exceptions=True)
+    assert (sent_at, type(refused)) == ([0, 1, 2], BudgetSpent)
 
 
 @in_virtual_time
@@ -486,9 +479,8 @@ async def test_what_may_have_been_charged_is_counted_apart() -> None:
     half = Size(worst_cost=Decimal("0.5"))
     for cost in (Decimal("0.1"), None):
         await ask(pace, size=half, cost=cost)
-    async with pace.request(1, half) as sent:
-        sent.failed(charged=True)
-    await ask(pace, "failed", size=half)
+    for charged in (True, False):
+        await ask(pace, "failed", size=half, charged=charged)
     assert (pace.budget.known, pace.budget.doubtful) == (Decimal("0.1"), Decimal("1.0"))
 
 
@@ -496,12 +488,9 @@ async def test_what_may_have_been_charged_is_counted_apart() -> None:
 async def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
     """Many at once, with costs drawn up to the worst."""
     pace, _ = paced(Limits(budget=Decimal("3.7")), places=64)
-
-    async def label(record: int) -> None:
-        async with pace.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
-            await asyncio.sleep(random.random())  # noqa: S311 - a load
-            sent.answered(cost=Decimal(random.randint(0, 100)) / 1000)  # noqa: S311
-
-    await asyncio.gather(*map(label, range(200)), return_exceptions=True)
+    drawn = [(random.random(), Decimal(random.randint(0, 100)) / 1000) for _ in range(200)]  # noqa: S311 - a load
+    size = Size(worst_cost=Decimal("0.1"))
+    asked = (ask(pace, size=size, seconds=seconds, cost=cost) for seconds, cost in drawn)
+    await asyncio.gather(*asked, return_exceptions=True)
     assert pace.budget.reserved == 0
     assert Decimal("3.6") < pace.budget.spent <= Decimal("3.7")

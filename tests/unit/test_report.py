@@ -60,6 +60,12 @@ def _some(count: int, **facts: Any) -> list[AnyOutcome]:
     return [record(id=f"r{n}", **facts) for n in range(count)]
 
 
+def _torn(count: int) -> Iterator[AnyOutcome]:
+    """So many records, and where the next one is read an error."""
+    yield from _some(count)
+    raise UsageError("the file is damaged")
+
+
 def test_what_is_packed_comes_out_again() -> None:
     """Whatever text it is; in letters that no markup can be made of, and without a time."""
     value = {"texts": list(PAYLOADS), "lone": "\ud800", "number": 0.1, "none": None}
@@ -81,10 +87,9 @@ def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:
     assert [each["id"] for each in found] == [outcome.id for outcome in outcomes]
     assert found[120] == {"id": "f1", "failed": {"reason": "refusal", "message": "No."}}
     own = json.loads(json.dumps(record_view(records[0], findings=findings_of(records[0]))))
-    for name in set(own) - {"metrics", "doubt"}:
-        assert found[0][name] == own[name]
+    doubt = page.blocks["index"]["records"]["doubt"][0]
+    assert found[0] == own | {"metrics": found[0]["metrics"], "doubt": doubt}
     assert found[0]["metrics"]["adherence"] == {"value": 0.0, "text": "0.0000 (0/1)"}
-    assert found[0]["doubt"] == page.blocks["index"]["records"]["doubt"][0]
 
 
 def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
@@ -110,23 +115,15 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
     assert found == list(dict.fromkeys(finding.check for finding in findings_of(odd)))
     assert [index["patterns"][place]["id"] for place in records["patterns"][1]] == ["ungrounded"]
     assert records["patterns"][0] == records["findings"][0] == []
-    columns = [
-        *records["metrics"].values(),
-        *(records[name] for name in records.keys() - {"metrics"}),
-    ]
-    assert {len(column) for column in columns} == {3}
+    metrics = records.pop("metrics")
+    assert {len(column) for column in (*records.values(), *metrics.values())} == {3}
 
 
 def test_a_page_of_too_many_records_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the option that takes any number; the rest is not read."""
     monkeypatch.setattr(writing, "PAGE_RECORDS", 2)
-
-    def outcomes() -> Iterator[AnyOutcome]:
-        yield from _some(3)
-        pytest.fail("the rest was read")
-
     with pytest.raises(UsageError, match=r"2 records at most: write a folder .* as \S+/report/"):
-        write_report(outcomes(), path, name="l")
+        write_report(_torn(3), path, name="l")
     assert list(path.parent.iterdir()) == []
 
 
@@ -202,14 +199,9 @@ def test_what_breaks_off_leaves_the_old_report(tmp_path: Path) -> None:
     page.write_text("old")
     write_report(_some(1), folder, name="l", intervals=FEW)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-
-    def broken() -> Iterator[AnyOutcome]:
-        yield from _some(150)
-        raise UsageError("the file is damaged")
-
     for target in (page, folder, tmp_path / "new", tmp_path / "new.html"):
         with pytest.raises(UsageError, match="damaged"):
-            write_report(broken(), target, name="l", intervals=FEW)
+            write_report(_torn(150), target, name="l", intervals=FEW)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
@@ -282,13 +274,10 @@ def test_very_many_configurations_are_not_all_summed_up(path: Path) -> None:
 
 def test_the_figures_are_those_of_the_summary(path: Path) -> None:
     """As ``labeler metrics`` prints them; a null column is as a column that is not there."""
+    supports = [{"a": ["0a"], "b": ["0b"] if n % 3 else []} for n in range(30)]
     outcomes = [
-        record(
-            id=f"r{n}",
-            support={"a": ["0a"], "b": ["0b"] if n % 3 else []},
-            metadata={"domain": "law" if n % 2 else None},
-        )
-        for n in range(30)
+        record(id=f"r{n}", support=support, metadata={"domain": "law" if n % 2 else None})
+        for n, support in enumerate(supports)
     ]
     page = _report(outcomes, path, by="domain", metrics="adherence_fraction")
     chosen = select_metrics("adherence_fraction")
@@ -329,14 +318,12 @@ def test_an_unknown_column_or_metric_is_refused(path: Path) -> None:
 def test_hostile_texts_bring_no_tag_and_no_attribute(tmp_path: Path) -> None:
     """The page has the tags and attributes of harmless texts; what would be obeyed is readable."""
     attacked, benign = (_hostile(tmp_path / dress.__name__, dress) for dress in (str, harmless))
-    # How often each tag stands there with which attributes.
-    shapes = (
-        Counter((tag, *attributes) for tag, attributes in page.elements) + page.ends
-        for page in (attacked, benign)
-    )
-    assert next(shapes) == next(shapes)
-    assert_inert(attacked)
-    assert_inert(benign)
+    shapes = []  # how often each tag stands there with which attributes
+    for page in (attacked, benign):
+        assert_inert(page)
+        tags = Counter((tag, *attributes) for tag, attributes in page.elements)
+        shapes.append(tags + page.ends)
+    assert shapes[0] == shapes[1]
     questions = {each.get("question") for each in records_of(attacked)}
     assert {visible(payload) for payload in PAYLOADS} <= questions
     assert PAYLOADS[30] in attacked.texts

@@ -18,7 +18,7 @@ from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from labeler.report.views import label_view, record_view
 from support.command import Command
 from support.judged import correction
-from support.labeled import record
+from support.labeled import record, relabeled
 from support.pages import read_page
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,10 +35,8 @@ def _floats(node: ET.Element, *names: str) -> tuple[float, ...]:
 def test_shares_fall_into_tenths_and_verdicts_into_two_bins() -> None:
     """A value at an edge belongs to the bin that begins there, and 1 to the last one."""
     bins = charts.bins_of([0.05, 0.5, 1.0])
-    edges = [n / 10 for n in range(11)]
-    assert [each.low for each in bins] == edges[:-1]
-    assert [each.high for each in bins] == edges[1:]
-    assert [each.closed for each in bins] == [False] * 9 + [True]
+    edges = [(n / 10, (n + 1) / 10, n == 9) for n in range(10)]
+    assert [(each.low, each.high, each.closed) for each in bins] == edges
     values = [0.0, 0.09, 0.1, 0.3, 0.3, 0.7, 0.9, 0.99, 1.0]
     assert [count for _, count in charts.count_bins(values)] == [2, 1, 0, 2, 0, 0, 0, 1, 0, 3]
     # Where all values are 0 or 1 there is nothing between.
@@ -53,12 +51,9 @@ def test_the_filter_of_a_bar_lets_its_values_through_and_no_others(tenths: int) 
     """Edges as 0.1 + 0.2 come about are no trouble: both sides compare with the same numbers."""
     values = [tenths / 10, tenths * 0.1, 0.5]
     for bin_, count in charts.count_bins(values):
-        asked = bin_.filter("m")
         low, high = bin_.low, bin_.high
-        inside = [
-            v for v in values if low <= v and (v < high or (asked.get("closed") and v <= high))
-        ]
-        assert len(inside) == count
+        closed = bin_.filter("m").get("closed")
+        assert sum(low <= v < high or bool(closed and v == high) for v in values) == count
 
 
 @pytest.mark.parametrize(
@@ -257,8 +252,7 @@ def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
     """Turns with their speakers, tool outputs with the tool's name, controls written out."""
     made = record(turns=1, support={"a": ["h0b", "t0a"]})
     tool = replace(made.example.tool_outputs[0], name="cl\u202eock")
-    example = made.example.model_copy(update={"tool_outputs": (tool,)})
-    view = record_view(made.model_copy(update={"example": example}))
+    view = record_view(relabeled(made, {"tool_outputs": (tool,)}))
     [turn], [output] = view["history"], view["tool_outputs"]
     assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
     assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.exceptions import HTTPException
@@ -38,14 +39,12 @@ class Harness:
 
     def body(self, **changes: object) -> dict[str, Any]:
         """An answer to the first record."""
-        facts: dict[str, object] = {
-            "key": self.session.labels.keys[0],
-            "annotator": "ann",
-            "answer": "judged",
-            "judgment": OWN,
-            "comment": "",
-        }
-        return facts | changes
+        judged = {"answer": "judged", "judgment": OWN, "comment": ""}
+        return {"key": self.session.labels.keys[0], "annotator": "ann", **judged, **changes}
+
+    def status(self, path: str, **headers: str) -> int:
+        """How the page's own request is answered, with other headers."""
+        return self.client.get(path, headers=OURS | headers).status_code
 
     def post(
         self, content: str | bytes | Iterable[bytes] | None = None, **headers: str
@@ -93,7 +92,7 @@ def test_a_name_that_was_made_to_point_here_is_refused(unanswered: Harness) -> N
     for host in (*unnamed, *(f"{name}:{PORT}" for name in HOSTS + OTHERS)):
         for path in ("/", "/api/overview"):
             named = {"Host": host, "Origin": f"http://{host}"}
-            answer = unanswered.client.get(path, headers={**OURS, **named})
+            answer = unanswered.client.get(path, headers=OURS | named)
             assert answer.status_code == 421, host
             assert "labels.jsonl" not in answer.text
     for host in (f"localhost:{PORT}", f"LOCALHOST:{PORT}"):
@@ -103,36 +102,27 @@ def test_a_name_that_was_made_to_point_here_is_refused(unanswered: Harness) -> N
 
 def test_without_the_token_nothing_is_told(unanswered: Harness) -> None:
     """Not even which paths there are; nor for a token that would stand in logs and histories."""
+    paths = ("statistics", "records/0?annotator=ann", "x", f"overview?token={TOKEN}")
     wrong = ("", "Bearer ", "Bearer wrong", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x")
-    paths = ("/api/statistics", "/api/records/0?annotator=ann", "/api/x")
-    asked: list[tuple[str, dict[str, str]]] = [
-        *((path, {}) for path in (*paths, f"/api/overview?token={TOKEN}")),
-        *(
-            ("/api/overview", {"Authorization": value})
-            for value in (*wrong, f"bearer {TOKEN}", f"Basic {TOKEN}")
-        ),
-        ("/api/overview", {"Cookie": f"token={TOKEN}"}),
+    others = (f"bearer {TOKEN}", f"Basic {TOKEN}")
+    headers = [
+        *({"Authorization": value} for value in wrong + others),
+        {"Cookie": f"token={TOKEN}"},
     ]
-    for path, headers in asked:
-        answer = unanswered.client.get(path, headers=headers)
-        assert answer.status_code == 401, (path, headers)
+    for path, sent in [*((one, {}) for one in paths), *(("overview", one) for one in headers)]:
+        answer = unanswered.client.get(f"/api/{path}", headers=sent)
+        assert answer.status_code == 401, (path, sent)
         assert "terminal" in answer.json()["error"]
 
 
 def test_what_another_page_asks_for_is_refused(unanswered: Harness) -> None:
     """With the right token too; of no page, reading goes and writing does not."""
-    here = f"http://127.0.0.1:{PORT}"
     origins = ("http://evil.example", "null", f"https://127.0.0.1:{PORT}")
-    near = (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT + 1}", f"{here}.evil.example")
-    sites = ("cross-site", "same-site")
-    for header in (
-        *({"Origin": one} for one in origins + near),
-        *({"Sec-Fetch-Site": one} for one in sites),
-    ):
-        for path in ("/", "/api/overview"):
-            answer = unanswered.client.get(path, headers=OURS | header)
-            assert answer.status_code == 403, header
-        assert unanswered.post(**header)[0] == 403
+    near = (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT + 1}", f"{HOME}.evil.example")
+    sites = [{"Sec-Fetch-Site": one} for one in ("cross-site", "same-site")]
+    for header in [*({"Origin": one} for one in origins + near), *sites]:
+        asked = [unanswered.status(path, **header) for path in ("/", "/api/overview")]
+        assert [*asked, unanswered.post(**header)[0]] == [403] * 3, header
     nameless = {"Authorization": f"Bearer {TOKEN}"}  # as of an address that was typed in
     assert unanswered.client.get("/api/overview", headers=nameless).status_code == 200
     assert unanswered.client.get("/", headers={"Sec-Fetch-Site": "none"}).status_code == 200
@@ -155,15 +145,9 @@ def test_other_methods_are_refused(unanswered: Harness, path: str) -> None:
             assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-UNSOUND = {
-    "empty": "",
-    "torn": "{",
-    "no utf-8": b"\xff\xfe",
-    "nan": '{"key": NaN}',
-    "infinity": '{"key": Infinity}',
-    "deep": "[" * 100_000,
-    "long number": '{"a": ' + "9" * 5000 + "}",
-}
+NOT_UTF_8 = b"\xff\xfe"
+DEEP, LONG_NUMBER = "[" * 100_000, '{"a": ' + "9" * 5000 + "}"
+UNSOUND = ("", "{", NOT_UTF_8, '{"key": NaN}', '{"key": Infinity}', DEEP, LONG_NUMBER)
 UNLIKE_THE_PAGE: list[dict[str, Any]] = [
     {"more": 1},
     {"answer": "maybe"},
@@ -172,24 +156,22 @@ UNLIKE_THE_PAGE: list[dict[str, Any]] = [
     *({"comment": text} for text in ("x" * 10_001, None, "\ud800")),
     {"judgment": None},
     {"judgment": {}},
-    {"judgment": {**OWN, "overall_supported": "yes"}},
-    {"judgment": {**OWN, "overall_supported": 1}},
-    {"judgment": {**OWN, "relevant": ["0z"]}},
-    {"judgment": {**OWN, "relevant": "0a"}},
+    *({"judgment": {**OWN, "overall_supported": value}} for value in ("yes", 1)),
+    *({"judgment": {**OWN, "relevant": value}} for value in (["0z"], "0a")),
     {"judgment": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
     {"judgment": {**OWN, "extra": []}},
     {"answer": "agree"},
     {"answer": "unsure"},
 ]
 
-
-LONG: dict[str, Any] = {"comment": "x" * MOST_BYTES}
+ENDLESS = [b" " * 65_536] * (MOST_BYTES // 65_536 + 1)
+"""A body that comes in pieces and does not say its length."""
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", "")
 """Types of what a form can send without asking, and of what is no JSON."""
 REFUSED: list[tuple[int, str, Any]] = [
-    *((422, "application/json", sent) for sent in (*UNSOUND.values(), *UNLIKE_THE_PAGE)),
+    *((422, "application/json", sent) for sent in (*UNSOUND, *UNLIKE_THE_PAGE)),
     *((415, kind, {}) for kind in FORMS),
-    (413, "application/json", LONG),
+    *((413, "application/json", sent) for sent in ({"comment": "x" * MOST_BYTES}, ENDLESS)),
     # The label of another place, as an outdated page sends it, and of none.
     *((409, "application/json", {"key": key}) for key in (labels()[1].key, "f" * 64)),
 ]
@@ -197,21 +179,12 @@ REFUSED: list[tuple[int, str, Any]] = [
 
 @pytest.mark.parametrize(("status", "kind", "sent"), REFUSED, ids=lambda value: str(value)[:30])
 def test_what_the_page_would_not_send_is_refused(
-    unanswered: Harness, status: int, kind: str, sent: str | bytes | Mapping[str, object]
+    unanswered: Harness, status: int, kind: str, sent: str | bytes | list[bytes] | Mapping[str, Any]
 ) -> None:
     """Nothing is guessed, and nothing is stored."""
     content = json.dumps(unanswered.body(**sent)) if isinstance(sent, Mapping) else sent
     found, answer = unanswered.post(content, **{"Content-Type": kind})
     assert (found, bool(answer["error"]), unanswered.events()) == (status, True, 0)
-
-
-def test_a_request_that_does_not_say_its_length_may_not_be_endless(unanswered: Harness) -> None:
-    """It is not read to its end."""
-    text = json.dumps(unanswered.body(**LONG))
-    assert (
-        unanswered.post(text[n : n + 65536].encode() for n in range(0, len(text), 65536))[0] == 413
-    )
-    assert unanswered.events() == 0
 
 
 NOWHERE = (
@@ -235,7 +208,7 @@ def test_nothing_else_is_served(unanswered: Harness) -> None:
         answer = unanswered.client.get(path, headers=OURS, follow_redirects=False)
         assert (answer.status_code, "root:" in answer.text) == (404, False), path
     for query in ("", "?annotator=", "?annotator=a&annotator=b", "?annotator=a&x=1"):
-        assert unanswered.client.get(f"/api/records/0{query}", headers=OURS).status_code == 422
+        assert unanswered.status(f"/api/records/0{query}") == 422
 
 
 GUARDS = {
@@ -284,27 +257,21 @@ def test_blind_answers_hold_no_verdict(tmp_path: Path) -> None:
     assert "Fact." in answer.text
     for secret in ("because", "gold", "adherence", 'doubt":0', str(told[0].signature)):
         assert secret not in answer.text
-    assert harness.client.get("/api/records/0?annotator=bob", headers=OURS).status_code == 403
-    refused = harness.post(json.dumps(harness.body(answer="agree", judgment=None)))
-    assert refused[0] == 409
-    assert "because" not in json.dumps(refused[1])
-    status, shown = harness.post()
-    assert status == 200
-    assert "because" in json.dumps(shown)
+    assert harness.status("/api/records/0?annotator=bob") == 403
+    agreed = json.dumps(harness.body(answer="agree", judgment=None))
+    for content, status in ((agreed, 409), (None, 200)):
+        found, shown = harness.post(content)
+        assert (found, "because" in json.dumps(shown)) == (status, status == 200)
 
 
 def test_a_correction_is_in_the_file_before_the_answer(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where it cannot be stored, the answer is no success and names no path."""
-    status, _ = harness.post()
-    assert status == 200
-    assert harness.events() == 1
+    assert (harness.post()[0], harness.events()) == (200, 1)
 
-    def full(*_: object) -> None:
-        raise StoreError(f"{harness.session.log.file.path}: no space is left")
-
-    monkeypatch.setattr(harness.session.log.file, "append", full)
+    full = StoreError(f"{harness.session.log.file.path}: no space is left")
+    monkeypatch.setattr(harness.session.log.file, "append", Mock(side_effect=full))
     status, answer = harness.post()
     assert status == 500
     assert "try again" in answer["error"]
@@ -315,10 +282,7 @@ def test_a_correction_is_in_the_file_before_the_answer(
 
 def test_no_answer_tells_of_inner_faults(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal does, in one line."""
-
-    def broken(*_: object) -> None:
-        raise RuntimeError("secret of /home")
-
+    broken = Mock(side_effect=RuntimeError("secret of /home"))
     monkeypatch.setattr(harness.session.log, "snapshot", broken)
     answer = harness.client.get("/api/overview", headers=OURS)
     assert answer.status_code == 500

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 import labeler
 from labeler.calculators import Intervals, select_metrics
-from labeler.data.corrections import Correction, Judgment, judgment_of
+from labeler.data.corrections import Correction, judgment_of
 from labeler.data.corrections.applying import corrected
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
@@ -20,6 +20,9 @@ from labeler.review.statistics import ReviewStatistics
 from support.labeled import failure, output, record, relabeled, with_question
 from support.review_sessions import METRICS, a_session, labels, own, said
 
+AS_JUDGED: dict[str, Any] = {"support": {"b": ("0b",), "a": ("0a",)}, "overall_supported": True}
+"""What the judge says of the response, in another order."""
+
 
 def stored(session: ReviewSession) -> tuple[Correction, ...]:
     """What stands in the file."""
@@ -30,12 +33,7 @@ def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> N
     """Who agrees stores the judge's own judgment, who is unsure none; keys are in reading order."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    judged = Judgment(
-        relevant=("0a",),
-        utilized=("0a",),
-        support={"b": ("0b",), "a": ("0a",)},
-        overall_supported=True,
-    )
+    judged = own(**AS_JUDGED)
     session.save(1, said(session, 1, judgment=judged))
     session.save(2, said(session, 2, judgment=own(relevant=("1a", "0b", "0a"))))
     unsure = ReviewAnswer(key=session.keys[3], annotator="ann", answer="unsure", comment="unclear")
@@ -55,8 +53,7 @@ def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
     session.save(0, said(session, 0))
     mine, bobs = (Withdrawal(key=session.labels.keys[0], annotator=name) for name in ("ann", "bob"))
     view = session.withdraw(0, mine)
-    assert view["mine"] is None
-    assert view["counts"]["agree"] == 0
+    assert (view["mine"], view["counts"]["agree"]) == (None, 0)
     assert [event.withdrawn for event in stored(session)] == [False, True]
     for again in (mine, bobs):
         with pytest.raises(HTTPException, match="nothing to take back"):
@@ -67,9 +64,8 @@ def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
     """Its time is not before that of the same person's earlier answer."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    [first] = session.log.file.read().events
-    ahead = first.model_copy(update={"at": "2999-01-01T00:00:00Z"})
-    session.log.file.append(ahead)
+    (first,) = stored(session)
+    session.log.file.append(first.model_copy(update={"at": "2999-01-01T00:00:00Z"}))
     assert session.save(0, said(session, 0, judgment=own()))["mine"]["opinion"] == "disagree"
     key = session.keys[0]
     assert session.withdraw(0, Withdrawal(key=key, annotator="ann"))["mine"] is None
@@ -150,10 +146,9 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
 def test_rows_with_the_same_sentences_are_judged_once() -> None:
     """But each is a row; copies, and failures of rows with a label, are none."""
     first, second = labels(2)
-    label_set = LabelSet([first, relabeled(first, {"id": "twin"})], METRICS)
-    assert (len(label_set), label_set.rows) == (1, [0, 0])
-    lost = failure(first.id, made_by=first)
-    label_set = LabelSet([first, lost, second, first], METRICS)
+    twins = LabelSet([first, relabeled(first, {"id": "twin"})], METRICS)
+    assert (len(twins), twins.rows) == (1, [0, 0])
+    label_set = LabelSet([first, failure(first.id, made_by=first), second, first], METRICS)
     assert (label_set.rows, label_set.failed) == ([0, 1], 0)
     assert len(set(label_set.questions)) == 1
 
@@ -193,7 +188,6 @@ RECORDS = [
     record(id=name, documents=[[f"Fact {name}.", "More."], ["Other."]], relevant=keys)
     for name, keys in RELEVANT.items()
 ]
-AS_JUDGED: dict[str, Any] = {"support": {"a": ("0a",), "b": ("0b",)}, "overall_supported": True}
 
 
 def statistics_of(session: ReviewSession) -> View:
@@ -201,7 +195,7 @@ def statistics_of(session: ReviewSession) -> View:
     return ReviewStatistics(session).view()
 
 
-def means(view: View, metric: str) -> View:
+def means(view: View, metric: str = "relevance") -> View:
     """The figures of one metric."""
     return next(one for one in view["metrics"] if one["metric"] == metric)
 
@@ -211,8 +205,7 @@ def drawn(tmp_path: Path) -> ReviewSession:
     """Two of four records are drawn: the first is agreed with, the second all relevant."""
     session = a_session(tmp_path, records=RECORDS, queue="random")
     session.save(0, said(session, 0))
-    wholly = own(relevant=("0a", "0b", "1a"), **AS_JUDGED)
-    session.save(1, said(session, 1, judgment=wholly))
+    session.save(1, said(session, 1, judgment=own(relevant=("0a", "0b", "1a"), **AS_JUDGED)))
     return session
 
 
@@ -223,10 +216,9 @@ def test_before_the_first_judgment_there_is_the_judge_alone(tmp_path: Path) -> N
     view = statistics_of(a_session(tmp_path, records=RECORDS))
     assert (view["judged"], view["rows"]) == (0, 4)
     assert view["fields"] == view["annotators"] == []
-    relevance = means(view, "relevance")
-    assert relevance["judge"]["value"] == pytest.approx(1 / 3)
+    relevance = means(view)
     assert relevance["estimate"] is None
-    assert relevance["overlaid"] == pytest.approx(1 / 3)
+    assert [relevance["judge"]["value"], relevance["overlaid"]] == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_means_are_those_of_metrics(tmp_path: Path) -> None:
@@ -253,14 +245,12 @@ def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: ReviewSession) -> Non
     judge's it is (1/3 + 1 + 0 + 1/3) / 4.
     """
     view = statistics_of(drawn)
-    assert view["drawn"] == 2
-    assert means(view, "relevance")["overlaid"] == pytest.approx(5 / 12)
-    estimate = means(view, "relevance")["estimate"]
-    assert estimate["value"] == pytest.approx(13 / 24)
+    found, estimate = means(view), means(view)["estimate"]
+    assert (view["drawn"], estimate["small_sample"]) == (2, True)
+    assert (found["overlaid"], estimate["value"]) == pytest.approx((5 / 12, 13 / 24))
     # Without one of the two human labels the mean is 1 or 1/3.
     low, high = estimate["interval"]
     assert (low < 0.05, high > 0.95) == (True, True)
-    assert estimate["small_sample"] is True
 
 
 def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None:
@@ -286,7 +276,7 @@ def test_selected_corrections_next_to_a_random_sample_are_noted(drawn: ReviewSes
     selected.save(2, said(selected, 2))
     [note] = [note for note in statistics_of(selected)["notes"] if "biased" in note]
     assert "people judged 3 of these 4 labels, 2 of them drawn at random" in note
-    assert means(statistics_of(selected), "relevance")["estimate"] is not None
+    assert means(statistics_of(selected))["estimate"] is not None
 
 
 def test_what_was_drawn_and_passed_over_is_told(drawn: ReviewSession) -> None:
@@ -319,11 +309,10 @@ def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:
 
 def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
     """A correction of the one is a correction of the other."""
-    first = RECORDS[1]
-    twin = first.model_copy(update={"example": first.example.model_copy(update={"id": "twin"})})
-    session = a_session(tmp_path, records=[RECORDS[0], first, twin], queue="random")
+    records = [*RECORDS[:2], relabeled(RECORDS[1], {"id": "twin"})]
+    session = a_session(tmp_path, records=records, queue="random")
     session.save(1, said(session, 1, judgment=own(relevant=(), **AS_JUDGED)))
-    relevance = means(statistics_of(session), "relevance")
+    relevance = means(statistics_of(session))
     assert relevance["judge"]["value"] == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
     assert relevance["overlaid"] == pytest.approx(1 / 9)
 
@@ -340,7 +329,7 @@ def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
     assert [one["annotator"] for one in view["annotators"]] == ["ann"]
     assert "hidden" in view["notes"][0]
     session.save(3, said(session, 3, judgment=own()))
-    assert means(statistics_of(session), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
+    assert means(statistics_of(session))["judge"]["value"] == pytest.approx(1 / 3)
 
 
 def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: Path) -> None:
@@ -351,7 +340,7 @@ def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: 
     view = statistics_of(session)
     fields = {one["field"]: one for one in view["fields"]}
     assert fields["relevant"]["raw"] == pytest.approx(2 / 3)
-    assert means(view, "relevance")["overlaid"] == pytest.approx(1 / 3)
+    assert means(view)["overlaid"] == pytest.approx(1 / 3)
     assert view["annotators"] == [{"annotator": "ann", "agree": 1, "disagree": 0, "unsure": 0}]
 
 
@@ -363,7 +352,6 @@ def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> N
         session.save(place, said(session, place))
         session.save(place, said(session, place, "bob", own()))
     view = statistics_of(session)
-    estimates_of = {one["metric"]: one["estimate"] for one in view["metrics"]}
     for name in ("adherence", "adherence:ragbench", "overall_supported"):
-        found = estimates_of[name]
+        found = means(view, name)["estimate"]
         assert (found["value"], found["small_sample"]) == (0.5, True)

@@ -6,7 +6,6 @@ along its course, so that a test decides how far it gets.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import re
@@ -24,8 +23,6 @@ End = Literal["completed", "expired", "failed", "never"]
 
 OVER = frozenset({"completed", "expired", "failed", "cancelled"})
 """States in which a batch stays."""
-
-_LINES_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -69,11 +66,6 @@ class StoredFile:
     purpose: str
     content: bytes
 
-    def as_json(self) -> Json:
-        """The file object of the API."""
-        facts = {"id": self.id, "object": "file", "bytes": len(self.content)}
-        return {**facts, "purpose": self.purpose, "status": "processed"}
-
 
 class Files:
     """The files of a provider."""
@@ -109,7 +101,8 @@ class Files:
         filename, content = parts.get(b"file", (b"", b""))
         if not filename.endswith(b".jsonl") or parts.get(b"purpose") != (b"", b"batch"):
             raise Refused(400, "invalid_value", "A file of lines for a batch.", "file")
-        return self.add("batch", content).as_json()
+        facts = {"object": "file", "bytes": len(content), "purpose": "batch", "status": "processed"}
+        return {"id": self.add("batch", content).id, **facts}
 
     def content(self, call: Call) -> bytes:
         """Answer ``GET /v1/files/{id}/content``."""
@@ -134,7 +127,6 @@ class Batch:
     """The code of what makes it invalid."""
     output_file_id: str | None = None
     error_file_id: str | None = None
-    step: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def as_json(self) -> Json:
         """The batch object of the API."""
@@ -214,10 +206,9 @@ class Batches:
     async def retrieve(self, call: Call) -> Json:
         """Answer ``GET /v1/batches/{id}``, and go one step."""
         batch = self._find(call.item)
-        async with batch.step:
-            if batch.status not in OVER:
-                await self._go_on(batch)
-            return batch.as_json()
+        if batch.status not in OVER:
+            await self._go_on(batch)
+        return batch.as_json()
 
     def listing(self, call: Call) -> Json:
         """Answer ``GET /v1/batches``: the newest first, a page after the batch named."""
@@ -261,9 +252,7 @@ class Batches:
         due = round(progress * course.share * len(batch.lines))
         for line in batch.lines[len(batch.results) : due]:
             batch.results.append(await self._result(line))
-            if len(batch.results) % _LINES_AT_ONCE == 0:
-                await asyncio.sleep(0)  # others are served meanwhile
-        if course.end != "never" and progress == 1 and batch.status != "cancelling":
+        if course.end != "never" and progress == 1:
             self._finish(batch, course.end)
 
     async def _result(self, line: Json) -> Json:

@@ -124,7 +124,7 @@ def settings() -> dict[str, str]:
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def row_file(folder: Path, given: list[dict[str, Any]], name: str = "rows.jsonl") -> Path:
+def row_file(folder: Path, given: Iterable[object], name: str = "rows.jsonl") -> Path:
     """A file of rows."""
     path = folder / name
     path.write_text("".join(json.dumps(row) + "\n" for row in given))

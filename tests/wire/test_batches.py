@@ -31,20 +31,16 @@ from labeler.plugins.batch.folder import batches as folders
 from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
-from support.stored import failures_in
+from support.stored import failures_in, store_of
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
-from wire.runs import KEY, judge_of, rows
-
-
-async def no_sleep(_: float) -> None:
-    """Take no time."""
+from wire.runs import KEY, brief, judge_of, rows, run
 
 
 def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> OpenAIBatches:
-    """The provider's batches, without pauses."""
-    return kind(api_key=KEY, base_url=provider.url, sleep=no_sleep)
+    """The provider's batches, with short pauses."""
+    return kind(api_key=KEY, base_url=provider.url, sleep=brief)
 
 
 def submit(
@@ -103,6 +99,10 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 
     Nobody else can read the folder, in which there is no key.
     """
+
+    def fields(body: dict[str, Any]) -> list[tuple[str, str]]:
+        return sorted((name, json.dumps(value)) for name, value in body.items())
+
     settings: dict[str, Any] = {"temperature": 0.5, "seed": 7, "extra_body": {"top_k": 20}}
     settings |= {"max_output_tokens": 900, "cap_field": "max_tokens"}
     odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
@@ -111,17 +111,10 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
         online = judge_of(provider, prompt_cache="off", **settings)
         labeler.label(given, judge=online, store=tmp_path / "online")
         submit(provider, tmp_path / "batch", given, judge=settings)
-        in_file = {line["custom_id"]: line["body"] for line in file_lines(provider)}
-        sent = {}
-        for call in provider.calls:
-            assert call.body.pop("stream") is False
-            sent[json.dumps(call.body, sort_keys=True)] = call.body
-    assert len(in_file) == len(sent) == 3
-    for body in in_file.values():
-        same = sent[json.dumps(body, sort_keys=True)]
-        assert {name: json.dumps(v) for name, v in body.items()} == {
-            name: json.dumps(v) for name, v in same.items()
-        }
+        in_file = {line["custom_id"]: fields(line["body"]) for line in file_lines(provider)}
+        assert all(call.body.pop("stream") is False for call in provider.calls)
+        assert sorted(in_file.values()) == sorted(fields(call.body) for call in provider.calls)
+    assert len(in_file) == 3
     assert set(in_file) == {record.key for record in stored(tmp_path / "online")[0]}
     for path in (tmp_path / "batch" / "batches", folders(tmp_path / "batch")[0].path):
         assert path.stat().st_mode & 0o777 == 0o700
@@ -131,7 +124,7 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
     """Stored labels, pending rows, rows alike and bad rows, and those that another run asks about.
 
-    Lasting failures are handed in only on request.
+    Lasting failures are handed in only on request. An estimate leaves out the same.
     """
     with Provider(["ok", "refusal"]) as provider:
         labeler.label(rows(2), judge=judge_of(provider), store=tmp_path, concurrency=1)
@@ -153,6 +146,8 @@ def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
         }  # fmt: skip
         assert [failure.reason for failure in done.bad] == ["empty_response", "id_conflict"]
         assert submit(provider, tmp_path, rows(2), retry_failed=True).lines == 1
+        found = labeler.estimate(rows(6), model="m", base_url=provider.url, store=tmp_path).rows
+        assert (found.stored, found.pending, found.asked) == (1, 4, 1)
         assert collect(provider, tmp_path).results.labeled == 4
 
 
@@ -235,7 +230,7 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     """Label, failure, reason, usage, counts and what is stored: once bad or twice, as online."""
     given = [{**row, "domain": "lamps"} for row in rows(len(_JUDGED_ALIKE))]
     with Provider(_each_its_own(times)) as provider:
-        online = judge_of(provider, sleep=no_sleep)
+        online = judge_of(provider, sleep=brief)
         expected = labeler.label(given, judge=online, store=tmp_path / "online")
         sent = len(provider.calls)
     with Provider(_each_its_own(times), port=provider.port) as provider:
@@ -254,9 +249,9 @@ Change = Callable[[list[bytes]], list[bytes]]
 """Makes other lines of an output file."""
 
 
-def _ended(provider: Provider, store: Path, count: int = 0, **settings: Any) -> str:
+def _ended(provider: Provider, store: Path, count: int = 0) -> str:
     """Submit rows, if any, and let every batch end; return the name of the new one."""
-    name = submit(provider, store, rows(count), **settings).batch if count else None
+    name = submit(provider, store, rows(count)).batch if count else None
     for _ in range(4):
         labeler.batch_status(store, service(provider))
     return str(name)
@@ -287,11 +282,6 @@ def _each_with(**facts: object) -> Change:
     return lambda lines: [_with(line, **facts) for line in lines]
 
 
-def _failed(line: bytes) -> bytes:
-    """Return a line that states an error for the same request."""
-    return _with(line, status_code=500, body={"error": {"message": "failed"}})
-
-
 def _with_words(line: bytes, text: str, other: str = "") -> bytes:
     """Return a line that answers the same request with a text, or with another word in it."""
     body = json.loads(line)["response"]["body"]
@@ -310,19 +300,16 @@ def _bare(line: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """A server's behavior and its outcome."""
+    """A server's behavior, the rows that it gets, and totals of the outcome that are not 0."""
 
     server: dict[str, Any]
     results: dict[str, int]
-    """Totals that are not 0."""
     batches: int = 1
     """Batches that the server was asked to start."""
     count: int = 2
-    """Rows that are submitted."""
     lasting: int = 0
     """Stored failures."""
     reason: str = ""
-    """Why one failed."""
     change: Change | None = None
     """Changes the files of answers."""
     sees: Callable[[RemoteBatch], RemoteBatch] = lambda remote: remote
@@ -335,14 +322,11 @@ class Case:
 
 def _unnamed(times: int) -> Callable[[RemoteBatch], RemoteBatch]:
     """Leave out the name of the file of answers, some times after the batch has ended."""
-    left = times
+    left = iter(range(times))
 
     def change(remote: RemoteBatch) -> RemoteBatch:
-        nonlocal left
-        if remote.status != "completed" or left == 0:
-            return remote
-        left -= 1
-        return remote.model_copy(update={"output_file": None})
+        is_late = remote.status == "completed" and next(left, None) is not None
+        return remote.model_copy(update={"output_file": None}) if is_late else remote
 
     return change
 
@@ -353,7 +337,7 @@ def _all_completed(remote: RemoteBatch) -> RemoteBatch:
 
 
 _ANSWERS, _FILES = "GET /v1/files/{id}/content", "POST /v1/files"
-_STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
+_STARTS, _LOOKS, _LISTS = "POST /v1/batches", "GET /v1/batches/{id}", "GET /v1/batches"
 _LABELED, _AGAIN = {"labeled": 2}, {"labeled": 2, "again": 1}
 _ODD = {"labeled": 2, "odd": 1}
 _NO_ANSWERS: list[object] = [
@@ -365,7 +349,6 @@ _CASES = [
     # A line that is the fault of everyone is no lasting failure, unless others were labeled.
     *[Case({"script": [name]}, {"failed": 1}, count=1)
       for name in ("401", "402", "404", "400-parameter", "403")],
-    Case({"script": ["ok", "403"]}, {"labeled": 1, "failed": 1}, lasting=1),
     Case({"script": ["ok", "403", "401"]}, {"labeled": 1, "failed": 2}, count=3),
     Case({"script": ["ok", *["403"] * 49]}, {"labeled": 1, "failed": 49}, count=50, lasting=49),
     Case({"script": ["ok", *["403"] * 50]}, {"labeled": 1, "failed": 50}, count=51),
@@ -383,11 +366,10 @@ _CASES = [
          notice="refused by the provider: no code"),
     Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
     # Lines that make no sense are counted and left out.
-    Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
-    Case({}, _ODD, change=lambda lines: [_failed(lines[0]), *lines],
-         notice="a second line of one request"),
     *[Case({}, _ODD, change=change, notice="a second line of one request")
-      for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
+      for change in (lambda lines: [*lines, lines[0]],
+                     lambda lines: [_with(lines[0], status_code=500, body={}), *lines],
+                     lambda lines: [_with_words(lines[0], "No."), *lines],
                      lambda lines: [*lines, _with_words(lines[0], "No.")],
                      lambda lines: [*lines, _with_words(lines[0], "lamp", "another lamp")])],
     *[Case({}, _ODD, change=_also(odd), notice=notice)
@@ -409,9 +391,8 @@ _CASES = [
     Case({"script": ["400"]}, {"labeled": 1, "failed": 1}, lasting=1, sees=_all_completed),
     Case({}, _LABELED, sees=_unnamed(2), notice="does not name their file yet"),
     # Passing failures of each step change nothing.
-    Case({"at": {_FILES: ["500", "429", "close", "html", "json-null"]}}, _LABELED),
-    Case({"at": {_STARTS: ["500", "429", "close", "html", "json-null"]}}, _LABELED),
-    Case({"at": {_LOOKS: ["500", "429", "short", "html", "json-null"]}}, _LABELED),
+    *[Case({"at": {step: ["500", "429", broken, "html", "json-null"]}}, _LABELED)
+      for step, broken in ((_FILES, "close"), (_STARTS, "close"), (_LOOKS, "short"))],
     Case({"at": {_LOOKS: ["500"] * 100}}, _LABELED, notice="the server failed"),
     Case({"at": {_ANSWERS: ["500", "429", "close", "short"]}}, _LABELED),
     *[Case({"at": {_ANSWERS: [page] * 8}}, _LABELED, notice="check base_url")
@@ -475,14 +456,6 @@ def _first_fail(count: int) -> Callable[[Call], str | None]:
     return lambda call: "500" if _number(call) < count else None
 
 
-def _cut_answers(provider: Provider, keep: int) -> bytes:
-    """Cut the file of good answers after some lines; return all of it."""
-    output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
-    whole = output.content
-    output.content = b"".join(whole.splitlines(keepends=True)[:keep])
-    return whole
-
-
 @pytest.mark.parametrize("failing", [0, 4])
 @pytest.mark.parametrize("is_renamed", [True, False])
 def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
@@ -496,15 +469,17 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     good = 10 - failing
     with Provider(_first_fail(failing)) as provider:
         _ended(provider, tmp_path, 10)
-        whole = _cut_answers(provider, 3)
+        batch = provider.batches.all["batch_0001"]
+        answers = provider.files.all[str(batch.output_file_id)]
+        whole = answers.content
+        answers.content = b"".join(whole.splitlines(keepends=True)[:3])
         done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
         assert (done.parts, done.still_open, len(stored(tmp_path)[0]), len(said)) == (0, 1, 3, 1)
         assert f"hold 3 answers, and the provider counts {good}" in said[0]
-        batch = provider.batches.all["batch_0001"]
         if is_renamed:
             batch.output_file_id = provider.files.add("batch_output", whole).id
         else:
-            provider.files.all[str(batch.output_file_id)].content = whole
+            answers.content = whole
         assert collect(provider, tmp_path).results.labeled == good
         assert sorted(provider.paid.values()) == [1] * good
     every = RowSelection(frozenset(row["id"] for row in rows(10)))
@@ -513,20 +488,17 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     assert not left
 
 
-_SHORT = "hold 3 answers, and the provider counts 4"
-
-
 @pytest.mark.parametrize(
-    ("change", "answers", "said"),
+    ("change", "answers"),
     [
-        (lambda lines: lines[:3], None, _SHORT),
-        (lambda lines: [b"{broken\n", *lines[1:]], None, _SHORT),
-        (lambda lines: lines, "500", "could not fetch the answers"),
-        (lambda lines: lines, "html", "could not fetch the answers"),
+        (lambda lines: lines[:3], None),
+        (lambda lines: [b"{broken\n", *lines[1:]], None),
+        (lambda lines: lines, "500"),
+        (lambda lines: lines, "html"),
     ],
 )
 def test_nobody_waits_forever_for_answers_that_stay_missing(
-    tmp_path: Path, change: Change, answers: str | None, said: str
+    tmp_path: Path, change: Change, answers: str | None
 ) -> None:
     """After some looks the wait ends, and the user has to decide; nothing is bought again."""
     notices: list[str] = []
@@ -534,7 +506,8 @@ def test_nobody_waits_forever_for_answers_that_stay_missing(
         name = _ended(provider, tmp_path, 4)
         _rewritten(provider, change)
         done = collect(provider, tmp_path, notice=notices.append)
-        held = 0 if answers else 3
+        short = (3, "hold 3 answers, and the provider counts 4")
+        held, said = (0, "could not fetch the answers") if answers else short
         assert (done.stuck, done.still_open, len(stored(tmp_path)[0])) == (1, 1, held)
         assert sorted(provider.paid.values()) == [1] * 4
     assert (len(notices), said in notices[0]) == (2, True)
@@ -561,48 +534,33 @@ def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_collected(
 def test_a_batch_that_its_server_lost_keeps_no_other_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named, and its row stays reserved until it is dropped; one that waited is sent."""
+    """It is named, and its row stays reserved until it is dropped; one that waited is sent.
+
+    Requests that are sent again wait for their batch, and a lost one is never collected.
+    """
     monkeypatch.setattr(folder, "MOST_LINES", 1)
     said: list[str] = []
     courses = [never(), completes(), fails("token_limit_exceeded")]
     with Provider(batches=courses) as provider:
-        lost = str(submit(provider, tmp_path, rows(3)).batch)
+        name = str(submit(provider, tmp_path, rows(3)).batch)
+        lost = folders(tmp_path)[0]
+        again = ((one, b"{}") for one in lost.requests())
+        folder.place(folder.write_batches(lost.path, lost.spec, again))
         del provider.batches.all["batch_0001"]
         done = collect(provider, tmp_path, notice=said.append)
-        assert (done.stuck, done.still_open, done.results.labeled) == (1, 1, 2)
+        assert (done.stuck, done.still_open, done.results.labeled) == (1, 2, 2)
         assert "does not know it" in said[0]
-        labeler.cancel_batch(service(provider), tmp_path, lost, drop=True)
+        assert provider.routes[_STARTS] == 4
+        labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
         assert pending_keys(tmp_path) == {}
         assert submit(provider, tmp_path, rows(3)).lines == 1
-
-
-def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path) -> None:
-    """Requests that are sent again wait for their batch, and a lost one is never collected."""
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(1))
-        (batch,) = folders(tmp_path)
-        again = ((one, b"{}") for one in batch.requests())
-        folder.place(folder.write_batches(batch.path, batch.spec, again))
-        del provider.batches.all["batch_0001"]
-        done = collect(provider, tmp_path)
-        assert (done.stuck, done.still_open, len(provider.batches.all)) == (1, 2, 0)
-
-
-def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:
-    """As a run does."""
-    with Provider() as provider:
-        submit(provider, tmp_path, rows(3))
-        asked: dict[str, Any] = {"model": "m", "base_url": provider.url, "store": tmp_path}
-        found = labeler.estimate(rows(5), **asked)
-        assert (found.rows.pending, found.rows.asked) == (3, 2)
-        assert labeler.estimate(rows(3), **asked).rows.asked == 0
 
 
 def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
     """A part whose answers are missing prepares further ones, and letting go of it is final."""
     with Provider(_first_fail(1)) as provider:
         name = _ended(provider, tmp_path, 4)
-        _cut_answers(provider, 1)
+        _rewritten(provider, lambda lines: lines[:1])
         labeler.collect_batches(service(provider), tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
         assert collect(provider, tmp_path).still_open == 0
@@ -714,14 +672,11 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    unheard: dict[str, Script] = {
-        "POST /v1/batches": [done_but("500")],
-        "GET /v1/batches": [_listed([])] * late,
-    }
+    unheard: dict[str, Script] = {_STARTS: [done_but("500")], _LISTS: [_listed([])] * late}
     with Provider(at=unheard) as provider:
         at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
         labeler.submit_batch(rows(3), judge=judge_of(provider), batches=at, store=tmp_path)
-        assert provider.routes["GET /v1/batches"] == late + 1
+        assert provider.routes[_LISTS] == late + 1
         assert collect(provider, tmp_path).results.labeled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
     assert [seconds for seconds in pauses if seconds >= 10] == [10.0, 20.0][:late]
@@ -740,78 +695,66 @@ def test_a_list_that_leaves_it_open_starts_nothing(
 ) -> None:
     """Whether a batch was started cannot be told from such a list: it is said, and stays open."""
     monkeypatch.setattr(client, "_MOST_PAGES", 3)
-    with Provider(at={"POST /v1/batches": [done_but("500")]}) as provider:
-        provider._scripts["GET /v1/batches"] = lambda _: listed
+    with Provider(at={_STARTS: [done_but("500")]}) as provider:
+        provider._scripts[_LISTS] = lambda _: listed
         with pytest.raises(JudgeError, match="could not list batches at") as caught:
             submit(provider, tmp_path, rows(2))
         assert not isinstance(caught.value, FatalJudgeError)
         assert "labeler batch cancel" in str(caught.value)
-        provider._scripts["GET /v1/batches"] = lambda _: None
+        provider._scripts[_LISTS] = lambda _: None
         assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
         assert sorted(provider.paid.values()) == [1, 1]
 
 
-def _submitted_unheard(provider: Provider, store: Path) -> str:
-    """Submit a row to a server that starts the batch and rejects the key; return its name."""
-    with pytest.raises(FatalJudgeError):
-        submit(provider, store, rows(1))
-    return folders(store)[0].name
-
-
 def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: Path) -> None:
-    """The list is read page by page, to its end."""
-    with Provider(at={_STARTS: [done_but("401")]}) as provider:
-        _submitted_unheard(provider, tmp_path)
+    """The list is read page by page, again if need be, before a cancellation releases its rows."""
+    unheard: dict[str, Script] = {_STARTS: [done_but("401")], _LISTS: [_listed([])]}
+    with Provider(batches=never(), at=unheard) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
         ours = provider.batches.all["batch_0001"]
         for number in range(130):
             other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
             provider.batches.all[other.id] = other
-        assert collect(provider, tmp_path).results.labeled == 1
-        assert provider.routes["GET /v1/batches"] == 2
-        assert len(provider.batches.all) == 131
+        labeler.cancel_batch(service(provider), tmp_path, folders(tmp_path)[0].name)
+        assert ours.status == "cancelling"
+        assert provider.routes[_LISTS] == 3
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be written is told as such, and the next one goes on."""
-    full = OSError(errno.ENOSPC, "No space left on device")
 
     def no_space(*_: object, **__: object) -> None:
-        raise full
+        raise OSError(errno.ENOSPC, "No space left on device")
 
+    hand_in = partial(submit, given=rows(2))
     with Provider() as provider:
-        with monkeypatch.context() as patch:
-            patch.setattr(Batch, "save", no_space)
-            with pytest.raises(StoreError, match="No space left"):
-                submit(provider, tmp_path, rows(2))
-        submit(provider, tmp_path, rows(2))
-        with monkeypatch.context() as patch:
-            patch.setattr(OpenAIBatches, "download", no_space)
-            with pytest.raises(StoreError, match="No space left"):
-                collect(provider, tmp_path)
+        for owner, step, use in ((Batch, "save", hand_in), (OpenAIBatches, "download", collect)):
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, step, no_space)
+                with pytest.raises(StoreError, match="No space left"):
+                    use(provider, tmp_path)
+            hand_in(provider, tmp_path)
         assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
 
 
 @pytest.mark.parametrize("behavior", ["401", "403", "429-quota"])
-def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behavior: str) -> None:
-    """What was prepared or answered waits for a key that fits."""
-    with Provider(at={"POST /v1/files": [behavior]}) as provider:
+def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
+    tmp_path: Path, behavior: str
+) -> None:
+    """What is paid for is stored; then it is told which part was refused, and the way out.
+
+    What was prepared waits for a key that fits.
+    """
+    refused = False
+    with Provider(at={_FILES: lambda _: behavior if refused else None}) as provider:
+        _ended(provider, tmp_path, 1)
+        refused = True
         with pytest.raises(FatalJudgeError) as caught:
             submit(provider, tmp_path, rows(2))
         assert KEY not in str(caught.value)
-        again = submit(provider, tmp_path, rows(2))
-        assert (again.left_out, len(again.continued)) == ({"in a batch": 2}, 1)
-
-
-def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_path: Path) -> None:
-    """What is paid for is stored; then it is told which part was refused, and the way out."""
-    refused = False
-    with Provider(at={"POST /v1/files": lambda _: "403" if refused else None}) as provider:
-        _ended(provider, tmp_path, 1)
-        refused = True
-        with pytest.raises(FatalJudgeError):
-            submit(provider, tmp_path, rows(2))
         with pytest.raises(FatalJudgeError, match="labeler batch cancel") as caught:
             collect(provider, tmp_path)
         name = folders(tmp_path)[1].name
@@ -819,17 +762,18 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_pa
         assert len(stored(tmp_path)[0]) == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == [f"{name}: dropped"]
         assert pending_keys(tmp_path) == {}
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(2))
+        refused = False
+        again = submit(provider, tmp_path, rows(2))
+        assert (again.left_out, len(again.continued)) == ({"stored": 1, "in a batch": 1}, 1)
 
 
 def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) -> None:
     """A key that was labeled meanwhile keeps its first label, and is not asked again."""
-    with Provider(["ok", "500"]) as provider:
+    with Provider(["ok", "ok", "ok", "500"]) as provider:
         submit(provider, tmp_path, rows(2))
-        elsewhere = labeler.label(rows(2), judge=judge_of(provider), store=tmp_path / "other")
-        with DiskStore(tmp_path) as store:
-            for outcome in elsewhere:
-                assert isinstance(outcome, LabelRecord)
-                store.put(outcome).result()
+        store_of(tmp_path, *run(provider, rows(2)))
         done = collect(provider, tmp_path)
         assert len(provider.batches.all) == 1
     assert done.results.again == {}
@@ -842,34 +786,32 @@ def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) 
 def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request for what is open, none for what is collected."""
+    """One request for what is open, none for what is collected.
+
+    One that fails is told with what was last known.
+    """
     monkeypatch.setattr(folder, "MOST_LINES", 2)
 
     def seen() -> list[tuple[int, str, str]]:
         return [(view.lines, view.state, view.next) for view in labeler.batch_status(tmp_path, at)]
 
-    with Provider(batches=completes(3)) as provider:
+    with Provider(batches=completes(3), at={_LOOKS: ["500"] * 12}) as provider:
         at = service(provider)
         submit(provider, tmp_path, rows(3))
+        for view in labeler.batch_status(tmp_path, at):
+            assert "the server failed" in view.trouble
+            assert (view.state, view.next) == ("validating", "look again later")
+        assert {view.state for view in labeler.batch_status(tmp_path)} == {"validating"}
+        looks = provider.routes[_LOOKS]
         assert seen() == [(2, "in_progress", "wait"), (1, "in_progress", "wait")]
-        assert provider.routes["GET /v1/batches/{id}"] == 2
+        assert provider.routes[_LOOKS] == looks + 2
         _ended(provider, tmp_path)
         assert seen() == [(2, "completed", "collect"), (1, "completed", "collect")]
         collect(provider, tmp_path)
-        looks = provider.routes["GET /v1/batches/{id}"]
+        looks = provider.routes[_LOOKS]
         assert seen() == [(2, "collected", "done"), (1, "collected", "done")]
-        assert provider.routes["GET /v1/batches/{id}"] == looks
+        assert provider.routes[_LOOKS] == looks
         assert sum(view.results.labeled for view in labeler.batch_status(tmp_path)) == 3
-
-
-def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> None:
-    """The table is there all the same."""
-    with Provider(at={"GET /v1/batches/{id}": lambda _: "500"}) as provider:
-        submit(provider, tmp_path, rows(1))
-        view = labeler.batch_status(tmp_path, service(provider))[0]
-    assert "the server failed" in view.trouble
-    assert (view.state, view.next) == ("validating", "look again later")
-    assert labeler.batch_status(tmp_path)[0].state == "validating"
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
@@ -893,19 +835,6 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
         assert submit(provider, tmp_path, rows(5)).lines == 3
 
 
-@pytest.mark.parametrize("late", [0, 2])
-def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, late: int) -> None:
-    """It is searched for before its rows are released, also if it is listed late."""
-    unheard: dict[str, Script] = {
-        _STARTS: [done_but("401")],
-        "GET /v1/batches": [_listed([])] * late,
-    }
-    with Provider(batches=never(), at=unheard) as provider:
-        name = _submitted_unheard(provider, tmp_path)
-        labeler.cancel_batch(service(provider), tmp_path, name)
-        assert provider.batches.all["batch_0001"].status == "cancelling"
-
-
 def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
     """Another is refused, with the command that collects them, until none of them is open."""
     with Provider() as provider, Provider() as other:
@@ -927,7 +856,6 @@ def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
         """Lets another one try while it uploads."""
 
         async def upload(self, path: Path) -> str:
-            """Upload, later."""
             with pytest.raises(StoreError, match="another command is at work"):
                 await asyncio.to_thread(submit, provider, tmp_path, rows(2))
             return await super().upload(path)
@@ -944,13 +872,13 @@ def test_a_key_that_expires_before_an_upload_is_fetched_again(tmp_path: Path) ->
     path.write_text('{"n": 1}\n' * 50_000)
 
     async def upload_twice() -> None:
-        batches = OpenAIBatches(api_key=lambda: next(keys), base_url=provider.url, sleep=no_sleep)
+        batches = OpenAIBatches(api_key=lambda: next(keys), base_url=provider.url, sleep=brief)
         for _ in range(2):
             await batches.upload(path)
         await batches.aclose()
 
     steps = iter([None, "401"])
-    with Provider(at={"POST /v1/files": lambda _: next(steps, None)}) as provider:
+    with Provider(at={_FILES: lambda _: next(steps, None)}) as provider:
         asyncio.run(upload_twice())
     assert [one.content for one in provider.files.all.values()] == [path.read_bytes()] * 2
     assert [call.headers["authorization"][-2:] for call in provider.requests] == ["89", "89", "-2"]
