@@ -168,6 +168,8 @@ class NumbersFile:
 
     def _check_facts(self) -> None:
         """Check that no row lacks its kind and id, nor a label its facts and metrics."""
+        for name in ("kind", "label", "failed"):
+            self._column(name, str.__str__)  # rejects cells of another type
         labeled = ~self._is_failed
         for name in ("kind", "id", *_FILLED):
             lacking = self._column(name).where(lambda one: one is None)
