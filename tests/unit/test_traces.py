@@ -12,6 +12,7 @@ from import_rows import AGENT_ROW, import_rows
 from labeler.api import open_rows
 from labeler.data.lines import read_lines
 from labeler.plugins.traces import TraceCounts
+from labeler.plugins.traces.retrievals import supersedes
 from labeler.sentences.example import Example
 from support.command import Command
 from support.trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
@@ -98,6 +99,13 @@ def test_documents_that_a_step_changed_were_shown_so(
     given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
     step = span("grade_documents", "root", "CHAIN", start=2, **given)
     assert only(join(root(output__value=answer), found, step))["documents"] == documents
+
+
+def test_very_many_documents_are_compared_in_bounded_memory() -> None:
+    """Every pair of 20,000 texts would take gigabytes; a widened text is found."""
+    many = [f"Document {number}." for number in range(20_000)]
+    assert not supersedes([f"Page {number}." for number in range(20_000)], many)
+    assert supersedes(["Document 0. And more."], many)
 
 
 def test_tools_and_earlier_turns_stand_next_to_the_documents(join: Join) -> None:

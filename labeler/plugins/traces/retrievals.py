@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from labeler.data.documents import (
@@ -69,18 +70,18 @@ def _listed(value: object) -> Sequence[Any] | None:
 def supersedes(texts: Collection[str], found: Collection[str]) -> bool:
     """Return True if texts are some of the documents found, alone or with others or more text.
 
-    Shortened texts, as pages show them, are not.
+    Shortened texts, as pages show them, are not. Of very many texts only the first are compared.
     """
     known = {*found}
     others = [text for text in texts if text not in known]
-    pairs = [(text, other) for text in others for other in found]
+    pairs = [(text, other) for text in others[:_MOST] for other in islice(found, _MOST)]
     if any(len(text) < len(other) and text[:_BEGIN] in other for text, other in pairs):
         return False
     return len(others) < len(texts) or any(other in text for text, other in pairs)
 
 
-_BEGIN = 30
-"""Characters at the begin of a shortened text."""
+_BEGIN, _MOST = 30, 300
+"""Characters at the begin of a shortened text, and texts on each side that are compared."""
 
 
 def found_in(values: Iterable[object]) -> Found:
