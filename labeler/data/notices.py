@@ -76,7 +76,8 @@ def _of_texts(question: str, documents: Sequence[str], response: str) -> Iterato
     if _PATTERNS["fault"].match(response):
         yield "fault", f"a response such as {response!r:.40}, as of a server or program that failed"
     shown = (question, *documents, response)
-    signs = ((text, own) for text in shown for sign, own in _MARKS.items() if sign in text)
+    marks = ((text, _PLAIN_MARKS if text.isascii() else _MARKS) for text in shown)
+    signs = ((text, one[sign]) for text, one in marks for sign in one if sign in text)
     if mark := next((mark for text, own in signs for mark in own if mark in text), ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
@@ -98,6 +99,7 @@ _MARKS = defaultdict[str, list[str]](list)
 """Marks by their first sign, which is looked for first because it is found fast."""
 for _mark in chain(*_TABLE["marks"].values()):
     _MARKS[_mark[0]].append(_mark)
+_PLAIN_MARKS = {sign: own for sign, own in _MARKS.items() if sign.isascii()}
 _UNREAD = {name: field for field, names in _TABLE["unread"].items() for name in names.split()}
 _LONGEST_NAME, _SHORT = 300, 10
 
