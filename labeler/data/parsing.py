@@ -183,7 +183,7 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
         raise BadRow(f"{where}: {fault}")
     if given == "":
         raise BadRow(f"{where}: 'id' is empty; leave it out to have one made")
-    return str.__str__(given) if isinstance(given, str) else str(given)
+    return str.__str__(given) if isinstance(given, str) else str(given)  # of an Enum its value
 
 
 def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -121,8 +121,10 @@ class AnchorCheck(Displayed):
         ]
         head = f"The judge has changed: {', '.join(moved)}"
         if not moved:
-            few, of = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
-            head = f"No sign that the judge has changed (check {self.look}): {few} of {of} verdicts"
+            differing = sum(one.differing for one in self.changes.values())
+            verdicts = sum(one.verdicts for one in self.changes.values())
+            head = f"No sign that the judge has changed (check {self.look}): "
+            head += f"{differing} of {verdicts} verdicts"
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."

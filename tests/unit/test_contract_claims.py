@@ -174,7 +174,7 @@ def test_every_sentence_makes_claims_or_is_said_to_make_none() -> None:
 
 
 def test_a_verdict_needs_the_keys_that_it_rests_on() -> None:
-    """Neutral needs none; of unknown keys both faults are told."""
+    """Neutral needs none; an unknown key is named under both faults."""
     shared = vars(output(support={"a": [], "b": ["0b"]}))
     for claim, found in (
         (says("a"), ()),

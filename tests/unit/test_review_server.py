@@ -167,7 +167,7 @@ UNLIKE_THE_PAGE: list[dict[str, Any]] = [
 ENDLESS = [b" " * 65_536] * (MOST_BYTES // 65_536 + 1)
 """A body that comes in pieces and does not say its length."""
 FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", "")
-"""Types of what a form can send without asking, and of what is no JSON."""
+"""Content types that a form can send without asking, or that are not JSON."""
 REFUSED: list[tuple[int, str, Any]] = [
     *((422, "application/json", sent) for sent in (*UNSOUND, *UNLIKE_THE_PAGE)),
     *((415, kind, {}) for kind in FORMS),

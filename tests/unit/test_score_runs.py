@@ -177,7 +177,7 @@ def both() -> list[CountingJudge]:
 
 
 def test_all_judges_score_a_row_before_the_next() -> None:
-    """Rows are read once, such as those of an iterator, and told once, with one end."""
+    """An iterator of rows is read once; each row has one event, and the run one end."""
     judges, watch = both(), Watch()
     rows = iter([{"id": "bad"}, *ROWS])
     done = scored(judges, rows=rows, on_event=watch)

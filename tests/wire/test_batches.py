@@ -744,7 +744,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
     tmp_path: Path, behavior: str
 ) -> None:
-    """What is paid for is stored; then it is told which part was refused, and the way out.
+    """Paid answers are stored; then the message names the refused part, and the way out.
 
     What was prepared waits for a key that fits.
     """
@@ -788,7 +788,7 @@ def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(
 ) -> None:
     """One request for what is open, none for what is collected.
 
-    One that fails is told with what was last known.
+    The message about one that fails has its last known state.
     """
     monkeypatch.setattr(folder, "MOST_LINES", 2)
 
