@@ -186,18 +186,12 @@ def _notes(found: Estimate) -> Iterator[str]:
     """Yield the basis of the numbers."""
     if not found.rows.asked:
         return
-    if found.answers.expected == 0:
-        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers are probabilities"
-    lengths = (
-        f"as in {found.answers.labels} stored labels"
-        if found.answers.labels
-        else "as in published labels of GPT-4, without reasoning tokens"
-    )
-    if not found.answers.labels and set(found.profiles) - {"trace", "retrieval"}:
-        lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
+    counted = f"tokens: prompts counted by {found.prompt.counted_by}; answers"
     if found.answers.expected:
-        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
+        yield f"{counted} {_lengths(found)}"
         yield _cache_note(found)
+    else:
+        yield f"{counted} are probabilities"
     yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
@@ -206,6 +200,16 @@ def _notes(found: Estimate) -> Iterator[str]:
             f"time: {duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
+
+
+def _lengths(found: Estimate) -> str:
+    """Return what the lengths of answers are estimated by."""
+    if found.answers.labels:
+        return f"as in {found.answers.labels} stored labels"
+    known = "as in published labels of GPT-4, without reasoning tokens"
+    if set(found.profiles) - {"trace", "retrieval"}:
+        return f"{known}, and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
+    return known
 
 
 def _cache_note(found: Estimate) -> str:
