@@ -18,7 +18,7 @@ from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
-from labeler.data.documents import empty_remedy
+from labeler.data.documents import empty_remedy, read_documents
 from labeler.data.parsing import REQUIRED, is_native, said
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, UsageError
@@ -265,8 +265,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
-    others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
+        others = [one for one in columns if isinstance(one, str) and columns[one] and one != name]
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = ((), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
@@ -289,7 +289,8 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
     if holder[0] == "documents" != field:  # a text of a document
         return {}
     last = {"reference": len(_NOUNS["reference"])}
-    if field == "response" and _are_texts(value) and not path.endswith("choices"):
+    is_several = _are_texts(value) or (not isinstance(value, str) and path.endswith("answers"))
+    if field == "response" and is_several and not path.endswith("choices"):
         return last  # several answers are the right ones, but for options
     return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
@@ -380,7 +381,8 @@ def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> I
 
 def _fits(field: str, value: object) -> bool:
     if field == "documents":
-        return isinstance(value, str | list | tuple | Mapping)
+        is_text = isinstance(value, str) and bool(value.strip())
+        return is_text or value == [] or any(read_documents(value) or ())
     if _are_texts(value):
         return field == "reference"
     return isinstance(said(value, "question" if field == "question" else "response"), str)
