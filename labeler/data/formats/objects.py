@@ -87,13 +87,10 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
     if isinstance(source, Mapping):
         lists = {n: plain(one) if hasattr(one, "dtype") else one for n, one in source.items()}
         return rows_of_columns(lists) or _held(source, columns)
-    if _is_record(source) and not (
-        dataclasses.is_dataclass(source) and isinstance(source, Iterable)
-    ):
-        return [source]
-    if isinstance(source, Iterable):
+    is_record = _is_record(source)
+    if isinstance(source, Iterable) and (not is_record or dataclasses.is_dataclass(source)):
         return list(source)
-    if own_fields(source):
+    if is_record or own_fields(source):
         return [source]
     raise UsageError(
         "rows are files, a data frame, or examples, mappings or objects with fields, not "
@@ -394,7 +391,7 @@ def _column(value: object) -> dict[Any, Any]:
 
 
 def _text_labels(index: object) -> list[str] | None:
-    """Return the labels of an index that name rows: distinct, no numbers; ``None`` for any other."""
+    """Return the labels of an index that name rows: distinct, no numbers; else ``None``."""
     given = index if isinstance(index, list | tuple) else ()
     parts = (map(str, one) if isinstance(one, list | tuple) else [plain(one)] for one in given)
     labels = [one[0] if len(one) == 1 else "/".join(one) for one in map(list, parts)]
