@@ -393,8 +393,9 @@ def _column(value: object) -> dict[Any, Any]:
 def _text_labels(index: object) -> list[str] | None:
     """Return the labels of an index that name rows: distinct, no numbers; else ``None``."""
     given = index if isinstance(index, list | tuple) else ()
-    parts = (map(str, one) if isinstance(one, list | tuple) else [plain(one)] for one in given)
-    labels = [one[0] if len(one) == 1 else "/".join(one) for one in map(list, parts)]
+    labels: list[Any] = [
+        "/".join(map(str, one)) if isinstance(one, list | tuple) else plain(one) for one in given
+    ]
     are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
     return labels if labels and are_texts else None
 
