@@ -102,7 +102,7 @@ UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 """Limits of one file of requests: slightly less than OpenAI's."""
 _OF_BATCH = frozenset({"not_found", "unclear", "incomplete", "overdue"})
-"""Reasons of which a batch may never be rid."""
+"""Reasons that may keep a batch open for good."""
 _MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
 _ANY_KEY = re.compile(rb"[0-9a-f]{64}")
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
