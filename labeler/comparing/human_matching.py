@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
+from unicodedata import normalize
 
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.agreement import Groups
@@ -66,6 +67,8 @@ class Matched:
         ties: records and sentences on which as many people say yes as no, including values derived
             from sentences: they count one half in human means and PPI++, and not at all elsewhere.
         ignored_columns: columns of the file that name no field.
+        alike: names of annotators that differ only in case, spaces or Unicode form; each counts
+            as a person.
     """
 
     used: int
@@ -77,6 +80,7 @@ class Matched:
     repeated: int
     ties: int
     ignored_columns: tuple[str, ...]
+    alike: tuple[tuple[str, ...], ...]
 
     def lines(self) -> Iterator[str]:
         """Yield lines on the judgments that were used, and those that were not."""
@@ -94,6 +98,9 @@ class Matched:
             yield f"unknown records: {', '.join(map(repr, self.unknown_ids))}"
         if self.ignored_columns:
             yield f"columns that name no field: {', '.join(map(repr, self.ignored_columns))}"
+        for names in self.alike:
+            named = " and ".join(f"{name!r:.40}" for name in names)
+            yield f"annotators {named} count as {len(names)} people: write one person's name alike"
 
 
 @dataclass(frozen=True)
@@ -201,6 +208,7 @@ class People:
             repeated=human.repeated,
             ties=sum(value is None for own in self.verdicts.values() for value in own.values()),
             ignored_columns=human.ignored,
+            alike=_alike({label.annotator for label in human.labels}),
         )
         if not self.matched.used:
             raise UsageError(f"{name}: {_unused(self.matched, strange, side)}")
@@ -216,6 +224,14 @@ class People:
     def fields(self) -> list[str]:
         """Return the fields that people judged, directly or by sentences."""
         return list(dict.fromkeys(field for _, field in self.verdicts))
+
+
+def _alike(annotators: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the names that differ only in case, spaces or Unicode form."""
+    found = defaultdict[str, list[str]](list)
+    for name in sorted(annotators):
+        found[" ".join(normalize("NFKC", name).casefold().split())].append(name)
+    return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 
 _FATES = ("unknown", "failed", "unknown_sentence", "source")
