@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar, overload
@@ -25,7 +25,7 @@ from labeler.catalog import (
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError, number_in, path_in
 from labeler.labels.answering import LabelFacts, RunCost
-from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.record import AnyOutcome, LabelFailure, given_outcome
 from labeler.sentences.display import Display, Displayed
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
     @cached_property
     def _facts(self) -> LabelFacts:
-        return LabelFacts(self._glances())
+        return LabelFacts(map(partial(given_outcome, "an outcome"), self._glances()))
 
     @cached_property
     def _table(self) -> SummaryTable:
