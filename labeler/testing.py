@@ -41,8 +41,8 @@ def assert_metric(
     """Assert that the mean of a metric keeps to one or two thresholds.
 
     Args:
-        labels: a file of labels, scores, similarity or numbers, a store, or outcomes, as returned by
-            :func:`labeler.label` and :func:`labeler.score`.
+        labels: a file of labels, scores, similarity or numbers, a store, or outcomes, as
+            :func:`labeler.label` and :func:`labeler.score` return them.
         metric: id of one metric, such as ``adherence``; for scores the criterion's name, such as
             ``rubric_faithfulness``, or ``rubric_faithfulness:pass``.
         at_least: lowest allowed mean.
