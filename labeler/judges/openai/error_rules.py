@@ -154,7 +154,10 @@ _LONG_RECORD = (
     "the record is too long for the model",
     "give it fewer documents, or choose a model with more context",
 )
-_WRONG_MODEL = ("no such model", "check the model's name")
+_WRONG_MODEL = (
+    "no such model",
+    "check the model's name, and that it answers chat completions",
+)
 _WRONG_ADDRESS = (
     "no such model or address",
     "check the model's name and base_url (for chat completions, it ends in /v1)",
