@@ -108,8 +108,8 @@ def metrics() -> str:
 def _metric_section(metric: Metric, value: labeler.Ratio) -> str:
     """Return what the catalog has about a metric, and its value on the example."""
     text = " ".join((inspect.getdoc(metric.compute) or "").split())
-    summary, _, rest = text.partition(" Counts: ")
-    counts, _, undefined = rest.partition(" Undefined when: ")
+    described, _, undefined = text.partition(" Undefined when: ")
+    summary, _, counts = described.partition(" Counts: ")
     fields = ", ".join(f"`{name}`" for name in metric.needs)
     same = ", ".join(f"`{name}`" for name in metric.aliases)
     share = f"undefined: `{value.undefined}`"

@@ -36,8 +36,12 @@ Compute = Callable[[Tally], Ratio]
 
 
 def _documented(compute: Compute, summary: str, counts: str, undefined: str) -> Compute:
-    """Give a metric's function the docstring that the catalog of metrics shows."""
-    compute.__doc__ = f"{summary}\n\nCounts: {counts}\nUndefined when: {undefined}"
+    """Give a metric's function the docstring that the catalog of metrics shows.
+
+    ``counts`` is empty where the formula says all.
+    """
+    counted = f"Counts: {counts}\n" if counts else ""
+    compute.__doc__ = f"{summary}\n\n{counted}Undefined when: {undefined}"
     return compute
 
 
@@ -78,7 +82,7 @@ def _of_response(
         conventions = (("no_claims", convention),)
     undefined = f"the label has no claims (``needs_claims``){empty}"
     register = metric(name, definition=definition, conventions=conventions, **facts)
-    register(_documented(compute, summary, counts or facts["formula"], undefined))
+    register(_documented(compute, summary, counts, undefined))
 
 
 _of_response(
@@ -225,7 +229,7 @@ def _compared(
 
     empty = tuple(dict.fromkeys(("no_reference_claims", if_empty)))
     undefined = f"{_NEEDS_REFERENCE}, or there is nothing to count ({_codes(empty)})."
-    _claim(name, **facts)(_documented(compute, summary, counts or facts["formula"], undefined))
+    _claim(name, **facts)(_documented(compute, summary, counts, undefined))
     _of_ragchecker(name, compute_ragchecker, theirs, tuple(zero_if) or empty, needed)
 
 

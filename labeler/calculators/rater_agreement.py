@@ -19,7 +19,7 @@ from labeler.calculators.agreement import (
     verdict_agreement,
 )
 from labeler.calculators.intervals import Interval, question_groups
-from labeler.calculators.metrics_row import question_digest
+from labeler.calculators.metrics_row import DigestMap, question_digest, row_digest
 from labeler.calculators.registry import FIELD_WORDS, METRICS, OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.summary import observations
 from labeler.calculators.tally import claiming_keys
@@ -168,17 +168,18 @@ def show_agreement(
     columns = [Column("verdicts on", words=True), Column("group", words=True)]
     columns += [Column("number", drop=2), Column("agree"), Column("by chance", drop=3)]
     columns += [Column(f"{side}: yes", drop=1) for side in sides]
-    cells = []
+    cells, every = [], NONE if all(one.group is None for one in found) else "all"
     for one in sorted(in_order(found), key=lambda one: (one.group is not None, one.group)):
         chance = None if one.raw is None else one.by_chance
         yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
         shares = (NONE if share is None else percent(share) for share in (one.raw, chance, *yes))
         cells.append(
-            [one.words, shortened(one.group or "all", LONGEST_NAME), f"{one.units:,}", *shares]
+            [one.words, shortened(one.group or every, LONGEST_NAME), f"{one.units:,}", *shares]
         )
     grid = Grid(columns, cells)
-    if all(one.group is None for one in found):
-        grid = grid.without("group")
+    for column, *own in zip(columns, *cells, strict=True):
+        if set(own) == {NONE}:  # without groups, or with more than two voters
+            grid = grid.without(column.head)
     return Display(title, grid, notes)
 
 
@@ -284,13 +285,22 @@ class Votes:
     """
 
     fields: dict[str, FieldRatings] = field(default_factory=dict)
+    _known: DigestMap = field(default_factory=DigestMap, init=False, repr=False, compare=False)
+    """Rows that are counted."""
 
     def agreement(self) -> list[FieldAgreement]:
         """Return the agreement of the voters, field by field, over all counted records."""
         return [ratings.agreement(name) for name, ratings in self.fields.items()]
 
     def count(self, votes: Sequence[LabelRecord | None]) -> None:
-        """Count the votes on one record; ``None`` stands for a voter without a label."""
+        """Count the votes on one record; ``None`` stands for a voter without a label.
+
+        A record whose id and label keys repeat counts once.
+        """
+        keys = ",".join(vote.key if vote else "" for vote in votes)
+        name = next((vote.id for vote in votes if vote), "")
+        if self._known.add(row_digest(name, keys), 1):
+            return
         verdicts = [verdicts_of(vote) if vote else None for vote in votes]
         shape = next((fields for fields in verdicts if fields), {})
         question = next((vote.example.question for vote in votes if vote), "")

@@ -369,6 +369,13 @@ class MetricSum:
             self._rows = array("I", self._rows)
         self._rows.frombytes(places)
 
+    def merge(self, other: MetricSum, before: int) -> None:
+        """Add the rows of another sum after ``before`` rows of this one."""
+        places = self.extend(other._ratios, other._counts)
+        if other._rows:
+            self._rows.extend(repeat(0, before - len(self._rows)))
+            self.place(array("I", map(places.__getitem__, other._rows)).tobytes())
+
     def _place(self, ratio: Ratio | None) -> int:
         parts = None if ratio is None else ratio.parts
         place = self._places.setdefault(parts, len(self._places))

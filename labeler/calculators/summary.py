@@ -6,7 +6,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -21,6 +21,9 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
 from labeler.sentences.example import Example
+
+SUPPORTED = "adherence"
+"""The metric of the headline: 1 for an answer whose every sentence is supported."""
 
 
 class BoundsJSON(TypedDict):
@@ -87,6 +90,8 @@ class SummaryRow(Brief):
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
             if all are one, such as a fixed instruction.
         models: the models that answered: of one name, unless the summary is over all.
+        whole: the summary of all groups together; only of the metric of the headline, if rows are
+            grouped.
     """
 
     metric: Metric
@@ -102,6 +107,7 @@ class SummaryRow(Brief):
     duplicates: int = 0
     clusters: int | None = None
     models: tuple[AnsweringModel, ...] = ()
+    whole: SummaryRow | None = field(default=None, compare=False)
 
     @property
     def answered(self) -> str | None:
@@ -223,6 +229,9 @@ class CountedRows(Protocol):
     def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
         """Return the rows with the metrics of ids; see ``NumbersFile``."""
 
+    def own_rows(self) -> Iterator[MetricsRow]:
+        """Yield the rows with the chosen metrics; by default with aliases, as rows of labels."""
+
     def models(self) -> Iterable[AnsweringModel]:
         """Return the models that answered."""
 
@@ -293,12 +302,33 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         named = {
             key._replace(group=names.get(key.group or "") if by else None): key for key in self
         }
-        return [
+        rows = [
             self[named[key]].row(metric, key, intervals)
             for key in sorted(named, key=lambda key: (key.configuration or "", key.group or ""))
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
         ]
+        if by is None:
+            return rows
+        wholes = {row.label: self._whole(rows, row.label, intervals) for row in rows}
+        return [
+            replace(row, whole=whole) if whole and whole.metric is row.metric else row
+            for row, whole in ((row, wholes[row.label]) for row in rows)
+        ]
+
+    def _whole(
+        self, rows: Sequence[SummaryRow], label: str | None, intervals: Intervals | None
+    ) -> SummaryRow | None:
+        """Return the summary of all groups of a configuration, by the metric of the headline."""
+        valued = {row.metric.id: row.metric for row in rows if row.label == label and row.defined}
+        metric = valued.get(SUPPORTED) or next(iter(valued.values()), None)
+        if metric is None:
+            return None
+        sums = GroupSums([metric], by_row=self._by_row)
+        for key, own in self.items():
+            if key.configuration == label:
+                sums.merge(own)
+        return sums.row(metric, GroupKey(label, None, None), intervals)
 
     def _share_unsigned(self, present: Callable[[set[int]], set[int]]) -> None:
         """Count rows that failed without a signature in every configuration without the row."""
@@ -399,6 +429,16 @@ class GroupSums:
             self.unsigned[row.id] = row.failed or ""
         else:
             self.failed[row.failed or ""] += 1
+
+    def merge(self, other: GroupSums) -> None:
+        """Add the rows of another group, by the metrics of this one."""
+        for name, sums in self.of.items():
+            sums.merge(other.of[name], len(self.questions))
+        self.questions.extend(other.questions)
+        self.units.extend(other.units)
+        self.duplicates += other.duplicates
+        self.models |= other.models
+        self.add_failures(other)
 
     def add_failures(self, other: GroupSums) -> None:
         """Add failed rows that are counted elsewhere."""

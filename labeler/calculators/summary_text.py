@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from labeler.calculators.intervals import LEVEL, MARK_NOTE, Interval, Intervals, question_groups
 from labeler.calculators.ratio import NOT_FINITE, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
-from labeler.calculators.summary import SummaryRow
+from labeler.calculators.summary import SUPPORTED, SummaryRow
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     LONGEST_NAME,
@@ -24,7 +24,6 @@ from labeler.sentences.display import (
     have,
     in_percent,
     number,
-    percent,
     plural,
     reason_counts,
     shortened,
@@ -321,10 +320,6 @@ def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Itera
         yield f"metrics that need richer labels: {more} (labeler metrics --list)"
 
 
-SUPPORTED = "adherence"
-"""The metric of the first line: 1 for an answer whose every sentence is supported."""
-
-
 @dataclass(frozen=True)
 class Headline:
     """The conclusion of the labels of one judge configuration; ``str`` gives all of it.
@@ -359,15 +354,12 @@ class Headline:
         return f"{self.finding} {self.exceptions}".rstrip()
 
 
-def headline(
-    rows: Sequence[SummaryRow], worst: Sequence[str] = (), groups: Sequence[SummaryRow] = ()
-) -> Headline:
+def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
     """Return the conclusion of summaries of one judge configuration, of all its groups.
 
     Args:
         rows: summaries of all records, or of each group.
         worst: ids of the records with the least support.
-        groups: summaries of each group, if ``rows`` are of all records.
 
     Example:
         >>> from labeler.calculators.summary_text import headline
@@ -383,11 +375,10 @@ def headline(
     if not judged:
         return Headline(_mean_of_first(rows, labeled), failed=failed)
     supported = sum(round((row.mean or 0) * row.defined) for row in support)
-    share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
+    share = _joined(support[0].whole or support[0])
     finding = f"{supported:,} of {plural(judged, 'answer')} fully supported ({share})"
-    grouped = [row for row in groups if row.metric.id == SUPPORTED] or support
     return Headline(
-        f"{finding}{_lowest_group(grouped)}.",
+        f"{finding}{_lowest_group(support)}.",
         judged - supported,
         tuple(worst),
         failed,
@@ -400,12 +391,11 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     row = next((row for row in rows if row.defined), None)
     if row is None:
         return f"No metric has a value for {plural(labeled, 'labeled record')}."
-    group = f" for {shortened(row.group, LONGEST_NAME)}" if row.group is not None else ""
-    mean, interval = in_words(row)
+    mean, interval = in_words(row.whole or row)
     between = f" ({interval})" if interval else ""
     name = plain_name(row.metric)
     name = name if name == row.metric.id else name.capitalize()  # an id is written as it is
-    return f"{name}{group}: {mean} on average{between}."
+    return f"{name}: {mean} on average{between}."
 
 
 def _lowest_group(support: Sequence[SummaryRow]) -> str:

@@ -15,9 +15,8 @@ from labeler.calculators.intervals import Intervals
 from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
-from labeler.calculators.summary import SummaryRow
+from labeler.calculators.summary import SUPPORTED, SummaryRow
 from labeler.calculators.summary_text import (
-    SUPPORTED,
     Headline,
     conclusions,
     configuration_names,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
+from unicodedata import normalize
 
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.agreement import Groups
@@ -58,7 +59,7 @@ class Matched:
     Attributes:
         used: judgments of records and sentences that have a label.
         unknown: judgments of unknown records.
-        unknown_ids: the first few such ids.
+        unknown_ids: the first few such ids; of one that looks like a record's, why it is another.
         failed: judgments of records that have no label.
         unknown_sentences: judgments of sentences that the record does not have.
         sources: judgments of response sentences that only name sources, which no metric counts.
@@ -66,6 +67,8 @@ class Matched:
         ties: records and sentences on which as many people say yes as no, including values derived
             from sentences: they count one half in human means and PPI++, and not at all elsewhere.
         ignored_columns: columns of the file that name no field.
+        alike: names of annotators that differ only in case, spaces or Unicode form; each counts
+            as a person.
     """
 
     used: int
@@ -77,6 +80,7 @@ class Matched:
     repeated: int
     ties: int
     ignored_columns: tuple[str, ...]
+    alike: tuple[tuple[str, ...], ...]
 
     def lines(self) -> Iterator[str]:
         """Yield lines on the judgments that were used, and those that were not."""
@@ -94,6 +98,9 @@ class Matched:
             yield f"unknown records: {', '.join(map(repr, self.unknown_ids))}"
         if self.ignored_columns:
             yield f"columns that name no field: {', '.join(map(repr, self.ignored_columns))}"
+        for names in self.alike:
+            named = " and ".join(f"{name!r:.40}" for name in names)
+            yield f"annotators {named} count as {len(names)} people: write one person's name alike"
 
 
 @dataclass(frozen=True)
@@ -194,13 +201,16 @@ class People:
         self.matched = Matched(
             used=len(human.labels) - sum(map(len, left_out.values())),
             unknown=len(unknown),
-            unknown_ids=tuple(dict.fromkeys(label.id for label in unknown))[:_LISTED],
+            unknown_ids=tuple(dict.fromkeys(_unknown(label.id, side) for label in unknown))[
+                :_LISTED
+            ],
             failed=len(failed),
             unknown_sentences=len(strange),
             sources=len(sources),
             repeated=human.repeated,
             ties=sum(value is None for own in self.verdicts.values() for value in own.values()),
             ignored_columns=human.ignored,
+            alike=_alike({label.annotator for label in human.labels}),
         )
         if not self.matched.used:
             raise UsageError(f"{name}: {_unused(self.matched, strange, side)}")
@@ -218,6 +228,14 @@ class People:
         return list(dict.fromkeys(field for _, field in self.verdicts))
 
 
+def _alike(annotators: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the names that differ only in case, spaces or Unicode form."""
+    found = defaultdict[str, list[str]](list)
+    for name in sorted(annotators):
+        found[" ".join(normalize("NFKC", name).casefold().split())].append(name)
+    return tuple(tuple(names) for names in found.values() if len(names) > 1)
+
+
 _FATES = ("unknown", "failed", "unknown_sentence", "source")
 """Why a human label is left out."""
 
@@ -230,6 +248,12 @@ def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
     if label.sentence is None or label.sentence in judged.verdicts[label.field]:
         return None
     return "source" if label.sentence in judged.response else "unknown_sentence"
+
+
+def _unknown(name: str, side: Side[Judged]) -> str:
+    forms = {normalize("NFC", name), normalize("NFD", name)} - {name}
+    is_like = any(form in side.labels for form in forms)
+    return f"{name} (a record has this id in another Unicode form)" if is_like else name
 
 
 def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:

@@ -182,7 +182,7 @@ class Plan(Displayed):
             UsageError: an answer is about a sentence that was not drawn, changed, missing between
                 others, or neither yes nor no; or the metric turns out to be undefined.
         """
-        people = (who,) if isinstance(who, str) else tuple(who or ())
+        people = tuple(who) if isinstance(who, list | tuple) else (who,)
         if not all(isinstance(one, str) for one in people):
             raise UsageError(f"who is a name or a list of names, got {who!r:.80}")
         following = self.after(Readings(answers, second or {}, people))

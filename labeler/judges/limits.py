@@ -235,7 +235,9 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
         unit: ``requests`` or ``tokens``.
     """
     unit = unit if f"x-ratelimit-limit-{unit}" in headers else f"{unit}-minute"  # Cerebras
-    limit = number_of(headers.get(f"x-ratelimit-limit-{unit}"))
+    if f"x-ratelimit-limit-{unit}" not in headers:
+        return None
+    limit = number_of(headers[f"x-ratelimit-limit-{unit}"])
     remaining = number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
     if not limit or remaining is None:
         return None

@@ -15,14 +15,14 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
-from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Health, Level, Outage
@@ -50,23 +50,29 @@ class BudgetSpent(Exception):
 
 @dataclass(eq=False)
 class SentRequest:
-    """A request that may be sent; the sender reports how it ended."""
+    """A request that may be sent within its context, where the sender reports how it ended."""
 
-    rates: RateLimits
-    """Those that the server reports."""
+    pace: Pace
     record: Hashable
     size: Size
-    number: int
+    number: int = 0
     """One more than that of the request before, to the same server."""
-    probe: bool
+    probe: bool = False
     """True if it probes a server after an outage; a failure is then no fault of its record."""
-    began: float
+    began: float = 0.0
     end: Literal["answered", "limited", "failed"] | None = None
     tokens: int | None = None
     cost: Decimal | None = None
     refill: float = 0.0
     """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
     Serves as the wait after a rate limit error that names no time."""
+
+    async def __aenter__(self) -> Self:
+        await self.pace.admit(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.pace.settle(self)
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
         """Report that the server handled the request, possibly with a refusal.
@@ -100,18 +106,35 @@ class SentRequest:
             if quota is not None:
                 if quota.remaining < 1:
                     self.refill = min(MINUTE, max(self.refill, quota.reset))
-                self.rates.follow(unit, quota)
+                self.pace.server_rates.follow(unit, quota)
 
 
-@dataclass
-class _HeldSlot:
+@dataclass(eq=False)
+class Slot:
+    """A slot for requests in flight, which a job holds within its context."""
+
+    pace: Pace
     held: bool = True
     clean: bool = True
     failed_at: float = math.inf
     """When a request of its record failed first."""
+    _token: Token[Slot | None] | None = None
+
+    async def __aenter__(self) -> None:
+        await self.pace.take_slot()
+        if self.pace.stopping.is_set():
+            self.pace.free_slot(clean=True)
+            raise Stopped
+        self._token = _SLOT.set(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._token:
+            _SLOT.reset(self._token)
+        if self.held:
+            self.pace.free_slot(clean=self.clean)
 
 
-_SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
+_SLOT: ContextVar[Slot | None] = ContextVar("slot", default=None)
 
 
 class Pace:
@@ -177,24 +200,13 @@ class Pace:
         other.budget = budget or self.budget
         return other
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Hold one of the slots for requests in flight.
+    def slot(self) -> Slot:
+        """Return one of the slots for requests in flight, to hold.
 
         Raises:
-            Stopped: the run is stopping.
+            Stopped: on entering, if the run is stopping.
         """
-        await self._take_slot()
-        slot = _HeldSlot()
-        token = _SLOT.set(slot)
-        try:
-            if self.stopping.is_set():
-                raise Stopped
-            yield
-        finally:
-            _SLOT.reset(token)
-            if slot.held:
-                self._free_slot(clean=slot.clean)
+        return Slot(self)
 
     async def sleep(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -206,34 +218,34 @@ class Pace:
         slot = _SLOT.get() if self.health.labels else None
         if slot is not None:
             slot.held = False
-            self._free_slot(clean=False)
+            self.free_slot(clean=False)
         with suppress(Stopped):
             await self.unless_stopped(sleep(seconds))
         if slot is not None and not self.stopping.is_set():
-            await self._take_slot(first=True)
+            await self.take_slot(first=True)
             slot.held = slot.clean = True
 
-    @asynccontextmanager
-    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
-        """Wait in order until a request may be sent; its end is reported within the context.
+    def request(self, record: Hashable, size: Size) -> SentRequest:
+        """Return a request, to send within its context; entering it raises as :meth:`admit`."""
+        return SentRequest(self, record, size)
+
+    async def admit(self, sent: SentRequest) -> None:
+        """Wait in order until a request may be sent.
 
         Raises:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
             RunPaused: the server asks to wait longer than the run may.
         """
+        size = sent.size
         async with self._gate:
             while (wait := self._wait(size)) > _NEGLIGIBLE or not self._reserve(size):
                 await self._wait_for_change(wait if wait > _NEGLIGIBLE else math.inf)
             for rates in (self._user_rates, self.server_rates):
                 rates.take(1, size.tokens)
             self._in_flight += 1
-            number, probe = self.level.sent(), self.outage.send()
-        sent = SentRequest(self.server_rates, record, size, number, probe, self.clock())
-        try:
-            yield sent
-        finally:
-            self._settle(sent)
+            sent.number, sent.probe = self.level.sent(), self.outage.send()
+        sent.began = self.clock()
 
     def labeled(self) -> None:
         """Report a usable answer: the first one opens all slots."""
@@ -280,17 +292,24 @@ class Pace:
         """
         result = asyncio.ensure_future(waiting)
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        result.add_done_callback(lambda _: _wake(woken))
-        self._waits.add(woken)
+        result.add_done_callback(lambda _: wake(woken))
         try:
-            if not (self.stopping.is_set() or result.done()):
-                await woken
+            if not result.done():
+                await self.until(woken)
             if not result.done():
                 raise Stopped
             return result.result()
         finally:
-            self._waits.discard(woken)
             result.cancel()  # if the run is stopping, a coroutine does not even start
+
+    async def until(self, woken: asyncio.Future[None]) -> None:
+        """Wait until somebody wakes a future (:func:`wake`), or the run stops."""
+        self._waits.add(woken)
+        try:
+            if not self.stopping.is_set():
+                await woken
+        finally:
+            self._waits.discard(woken)
 
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
@@ -298,12 +317,12 @@ class Pace:
         self.moved()
         self._changed.set()
         for wait in self._waits:
-            _wake(wait)
+            wake(wait)
 
-    def _settle(self, sent: SentRequest) -> None:
+    def settle(self, sent: SentRequest) -> None:
         """Act on a request's end, and correct its reservations."""
         self._in_flight -= 1
-        slot = _SLOT.get() or _HeldSlot()
+        slot = _SLOT.get() or Slot(self)
         slot.clean = slot.clean and sent.end not in {"limited", "failed"}
         if sent.end == "answered":
             if self.outage.answered(sent.began):
@@ -330,7 +349,7 @@ class Pace:
                 rates.take(0, sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    async def _take_slot(self, *, first: bool = False) -> None:
+    async def take_slot(self, *, first: bool = False) -> None:
         """Wait for a slot; first in the queue, as a job does that held one before."""
         turn = asyncio.get_running_loop().create_future()
         (self.queue.appendleft if first else self.queue.append)(turn)
@@ -339,10 +358,10 @@ class Pace:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._free_slot(clean=False)
+                self.free_slot(clean=False)
             raise
 
-    def _free_slot(self, *, clean: bool) -> None:
+    def free_slot(self, *, clean: bool) -> None:
         """Free a slot, and fill all free ones: the server with the fewest in use comes first."""
         if clean:
             self.level.grow()
@@ -438,7 +457,8 @@ class Pace:
         self.notice(f"the server {why}: continuing with {limit} requests in flight")
 
 
-def _wake(wait: asyncio.Future[None]) -> None:
+def wake(wait: asyncio.Future[None]) -> None:
+    """Wake who waits for a future, unless that was done before."""
     if not wait.done():
         wait.set_result(None)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRec
 from labeler.extensions import every
 from labeler.judges.concurrency import Health
 from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
-from labeler.judges.pace import Stopped, current
+from labeler.judges.pace import Stopped, current, wake
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import (
     judge_bug,
@@ -270,20 +270,11 @@ class LabelCache:
         lasts = key in self._failed
         return outcome if lasts else outcome.model_copy(update={"lasting": False})
 
-    @asynccontextmanager
-    async def leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
-        """Hold a key's lease until the futures in the list are done, even if cancelled."""
-        lease = self.store.lease(key) or await self._wait_for(key)
-        saving: list[Future[bool]] = []
-        try:
-            yield saving
-        finally:
-            for saved in saving:
-                saved.add_done_callback(lambda _: lease.release())
-            if not saving:
-                lease.release()
+    def leased(self, key: str) -> Leased:
+        """Return the lease of a key, to hold."""
+        return Leased(self, key)
 
-    async def _wait_for(self, key: str) -> Lease:
+    async def wait_for(self, key: str) -> Lease:
         """Wait until the run that holds a key's lease releases it."""
         if not self._waited:
             self._waited = True
@@ -297,14 +288,42 @@ class LabelCache:
         return lease
 
 
+class Leased:
+    """Holds a key's lease until the futures in its list are done, even if cancelled."""
+
+    def __init__(self, cache: LabelCache, key: str) -> None:
+        self._cache, self._key = cache, key
+        self._saving: list[Future[bool]] = []
+
+    async def __aenter__(self) -> list[Future[bool]]:
+        self._lease = self._cache.store.lease(self._key) or await self._cache.wait_for(self._key)
+        return self._saving
+
+    async def __aexit__(self, *_: object) -> None:
+        for saved in self._saving:
+            saved.add_done_callback(lambda _: self._lease.release())
+        if not self._saving:
+            self._lease.release()
+
+
 async def until_saved(saving: Future[bool]) -> bool:
     """Wait until a value is saved.
 
     Raises:
         Stopped: the run is being stopped; the store finishes saving on its own.
     """
-    # A store of the user's may not have begun yet: the label is paid for, and saved.
-    return await current().unless_stopped(asyncio.shield(asyncio.wrap_future(saving)))
+    loop = asyncio.get_running_loop()
+    woken: asyncio.Future[None] = loop.create_future()
+
+    def pass_on(_: object) -> None:
+        with suppress(RuntimeError):  # the run is over, and its loop closed
+            loop.call_soon_threadsafe(wake, woken)
+
+    saving.add_done_callback(pass_on)
+    await current().until(woken)
+    if not saving.done():
+        raise Stopped
+    return saving.result()
 
 
 def _canonical(host: str) -> str:

@@ -160,8 +160,7 @@ class Engine:
         self._doubts[turn] = is_known
         self._loop.call_soon(self._moved)
         try:
-            with contextlib.suppress(Stopped):
-                await self._traffic.unless_stopped(turn)
+            await self._traffic.until(turn)
         finally:
             del self._doubts[turn]
 
@@ -269,15 +268,14 @@ class Engine:
     def _moved(self) -> None:
         """Wake the jobs and the caller's thread where they wait for what has changed."""
         unfinished = self._submitted - self._ended
-        is_stuck = self._waits == "end" or (self._waits == "room" and self.room <= 0)
-        is_over = is_stuck and len(self._doubts) == unfinished
+        room = self.room if self._waits == "room" else 0
+        is_over = self._waits is not None and room <= 0 and len(self._doubts) == unfinished
         for turn, is_known in self._doubts.items():
             if (is_over or is_known()) and not turn.done():
                 turn.set_result(None)
         if self._waits is None or not self._asleep.locked():
             return
-        has_room = self._waits == "room" and self.room >= self._most_ready // 2
-        if has_room or not unfinished or self._traffic.stopping.is_set():
+        if room >= self._most_ready // 2 or not unfinished or self._traffic.stopping.is_set():
             self._wake()
         elif self._wake_up is None:
             self._wake_up = self._loop.call_later(_LATEST, self._wake)

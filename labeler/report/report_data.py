@@ -212,8 +212,7 @@ class ReportData:
             rows with a label.
         asked: the metrics of conclusions: those that were asked for, or the default ones.
         metrics: metrics that some row was measured with.
-        signatures: distinct printed signatures with the models that answered, in the order of the
-            outcomes.
+        signatures: distinct printed signatures with the models that answered, sorted.
         faults: mixtures of answering models, and others than those that were asked for.
         groups: distinct values of the grouping column, sorted.
         overall: summaries for each signature.
@@ -249,7 +248,8 @@ class ReportData:
         self._shown = [*dict.fromkeys((*self.asked, *more))]
         self._rows: list[MetricsRow] = []
         self._known = DigestMap()
-        self._kept: dict[int, list[LabelRecord]] = {}
+        self._kept: dict[str, list[LabelRecord]] = {}
+        """Labels with little support, of the first configurations by printed signature."""
         self._signatures: dict[str, int] = {}
         self._failed: dict[int, tuple[Entry, MetricsRow]] = {}
         """Failed rows, by the lines of their views."""
@@ -266,8 +266,12 @@ class ReportData:
         self._leave_out_failed()
         self._sign_failed()
         self._name_groups()
-        self.signatures = tuple(self._signatures)
-        self.worst = {place: worst_records(kept) for place, kept in self._kept.items()}
+        self.signatures = tuple(sorted(self._signatures))
+        places = {printed: place for place, printed in enumerate(self.signatures)}
+        moved = [places[printed] for printed in self._signatures]
+        for entry in self.entries:
+            entry.signature = -1 if entry.signature < 0 else moved[entry.signature]
+        self.worst = {places[own]: worst_records(kept) for own, kept in self._kept.items()}
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
         self.metrics = [metric for metric in self._shown if metric.id in measured]
@@ -360,18 +364,21 @@ class ReportData:
 
     def _fill(self, entry: Entry, record: LabelRecord, metrics: Mapping[str, Ratio]) -> None:
         """Set the facts of a label, and keep it if it may be one of the worst."""
-        entry.signature = self._signature(configuration(record))
+        printed = configuration(record)
+        entry.signature = self._signature(printed)
         entry.question = visible(cut(record.example.question, _QUESTION_LENGTH))
         values = {name: metrics[name].value for name in METRICS}
         entry.patterns = match_patterns(values)
         support = metrics[SUPPORT]
         if support.numerator is not None and support.denominator:
             entry.supported = int(support.numerator), support.denominator
-        if values[ADHERENCE] == 0 and entry.signature < MAX_CONFIGURATIONS:
-            kept = self._kept.setdefault(entry.signature, [])
+        if values[ADHERENCE] == 0:
+            kept = self._kept.setdefault(printed, [])
             kept.append(record)
             if len(kept) > _MOST_KEPT:
                 kept[:] = [one.record for one in worst_records(kept)]
+            if len(self._kept) > MAX_CONFIGURATIONS:
+                del self._kept[max(self._kept)]
         if at := record.reply.created_at:
             first, last = self.made or (at, at)
             self.made = (min(first, at), max(last, at))

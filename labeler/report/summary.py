@@ -165,7 +165,8 @@ class ConfigurationSummary:
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
         self._asked = [row for row in self._all_rows if row.metric in data.asked]
         has_all = len(data.groups) <= MAX_GROUPS
-        self.headline = headline(self._asked, groups=self._grouped if has_all else ())
+        grouped = [row for row in data.grouped if row.label == signature and has_all]
+        self.headline = headline([r for r in grouped if r.metric in data.asked] or self._asked)
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         notes = [*interval_notes(self._rows, data.intervals)] if data.intervals else []

@@ -260,6 +260,7 @@ def test_wrong_answers_are_refused() -> None:
         ({**given, first: "yes"}, {}, "True or False"),
         ([True], {}, "answers are a mapping"),
         (given, {"who": [1]}, "who is a name"),
+        (given, {"who": 3}, "who is a name"),
         (given, {"second": {first: "yes"}}, "True or False"),
     ]
     for answers, more, message in wrong:

@@ -217,11 +217,12 @@ def test_failures_alone_make_a_report(path: Path) -> None:
 
 
 def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: Path) -> None:
-    """Least support first, of each judge configuration; a very long text is cut."""
+    """Least support first, of each judge configuration in order; a very long text is cut."""
     made = [record(id=f"r{n}", support={"a": [], "b": ["0a"], "c": ["0a"]}) for n in range(40)]
     made[30] = record(id="worst of all", support={"a": [], "b": [], "c": []})
     made[31] = record(id="long", documents=[["x" * 5000]], support={"a": [], "b": []})
-    page = _report([*made, relabeled(record(id="other", support={"a": []}), model="other-1")], path)
+    other = relabeled(record(id="other", support={"a": []}), model="z-1")
+    page = _report([other, *made], path)
     links = [link for link in page.with_attribute("href") if link.startswith("#record=")]
     names = ["worst+of+all", "long", "r0", "r1", "r2", "other"]
     assert links == [f"#record={name}&sentence=a" for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -244,12 +245,13 @@ def test_agreement_is_counted_over_all_votes() -> None:
 def test_the_command_votes_and_tells_how_far_they_agree(
     tmp_path: Path, labeler_command: Command
 ) -> None:
-    """The label file holds the majority; metrics read it like any other."""
-    given, out = row_file(tmp_path, rows(3)), tmp_path / "labels.jsonl"
-    embedded = ("--judge", "embedded", "--repeat", 2, "--store", tmp_path / "s")
+    """The label file holds the majority; metrics read it like any other. Copies count once."""
+    given, out = row_file(tmp_path, [*rows(3), *rows(1)]), tmp_path / "labels.jsonl"
+    embedded = ("--judge", "embedded", "--repeat", 3, "--store", tmp_path / "s")
     code, _, err = labeler_command("label", given, *embedded, "-o", out)
     assert code == 0
-    assert "3 labeled by the majority of embedded/lexical/1, 2 times each" in err
-    assert "vote 2 of 2: embedded/lexical/1" in err
-    assert "vote 2: yes" in err
-    assert reasons(labeler.api.read_labels(out)) == ["label"] * 3
+    assert "4 labeled by the majority of embedded/lexical/1, 3 times each" in err
+    assert "vote 3 of 3: embedded/lexical/1" in err
+    assert "The voters agree pairwise on 100 % of 3 answers, supported as a whole or not." in err
+    assert not re.search("by chance|: yes|group", err)
+    assert reasons(labeler.api.read_labels(out)) == ["label"] * 4

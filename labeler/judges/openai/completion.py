@@ -264,18 +264,16 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
-    if not isinstance(found, dict):
-        return None, 0
-    prompt, answer, total, *apart = (_count_in(found, names) for names in _COUNTERS)
-    details = found.get("prompt_tokens_details") or found.get("input_tokens_details")
-    cached = _count_in(details, ("cached_tokens",)) or _count_in(found, _CACHED)
-    written = _count_in(details, ("cache_write_tokens",))
+    counts = _counts_in(found)
+    details = _counts_in(at(found, "prompt_tokens_details") or at(found, "input_tokens_details"))
+    prompt, answer, total, *apart, cached = [_first(counts, names) for names in _COUNTERS]
+    cached, written = details.get("cached_tokens", cached), details.get("cache_write_tokens", 0)
     if not prompt:
         return None, 0
     read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
-    if not count_of(found.get("prompt_tokens")):
+    if "prompt_tokens" not in counts:
         prompt, cached, written = read, cached or apart[0], written or apart[1]
-    answer = max(answer + count_of(found.get("thoughtsTokenCount")), total - read)
+    answer = max(answer + counts.get("thoughtsTokenCount", 0), total - read)
     if not (answer or is_empty):
         return None, read
     usage = Usage(
@@ -294,14 +292,19 @@ _COUNTERS = (
     ("total_tokens", "totalTokens", "totalTokenCount"),
     ("cache_read_input_tokens", "cacheReadInputTokens"),
     ("cache_creation_input_tokens", "cacheWriteInputTokens"),
+    # Where Moonshot, DeepSeek and Gemini count cached tokens.
+    ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount"),
 )
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount")
-"""Where Moonshot, DeepSeek and Gemini count cached tokens."""
 
 
-def _count_in(found: object, names: Sequence[str]) -> int:
+def _counts_in(found: object) -> dict[str, int]:
+    """Return the counts in an object by name, without those that are 0."""
+    return {name: count for name, one in object_of(found).items() if (count := count_of(one))}
+
+
+def _first(counts: Mapping[str, int], names: Sequence[str]) -> int:
     """Return the first count of those names; 0 if there is none."""
-    return next(filter(None, (count_of(at(found, name)) for name in names)), 0)
+    return next(filter(None, map(counts.get, names)), 0)
 
 
 def count_of(value: object) -> int:

@@ -15,7 +15,7 @@ import asyncio
 import math
 import re
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
@@ -223,40 +223,41 @@ class LentResponse(ClientResponse):
             yield self.whole
             return
         size = containers = 0
-        async for piece in self._decoded():
-            size += len(piece)
-            if limit == LARGEST_BODY:
-                containers += piece.count(b"{") + piece.count(b"[")
-            if size > limit or containers > MOST_CONTAINERS:
-                raise OversizedBody("the body is over a limit")
-            yield piece
-
-    async def _decoded(self) -> AsyncIterator[bytes]:
-        """Yield decoded pieces, without what follows the end of their encoding."""
-        name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
-        unpacker: Any = None
-        is_packed: bool | None = None
-        async for piece in self.content.iter_chunked(_CHUNK):
-            if is_packed is None:
-                is_plain = _PLAIN.match(piece) is not None
-                if name not in _ENCODINGS and not is_plain:
-                    raise DamagedBody("the body has an encoding that was not asked for")
-                is_packed = not is_plain and (name == "deflate" or piece[:1] == _GZIP)
-                if is_packed:
-                    has_header = piece[0] & 15 in _HEADERS
-                    unpacker = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
-            if not is_packed:
+        unpacker, is_first = None, True
+        async for received in self.content.iter_chunked(_CHUNK):
+            if is_first:
+                unpacker, is_first = self._unpacker(received), False
+            for piece in _unpacked(unpacker, received) if unpacker else (received,):
+                size += len(piece)
+                if limit == LARGEST_BODY:
+                    containers += piece.count(b"{") + piece.count(b"[")
+                if size > limit or containers > MOST_CONTAINERS:
+                    raise OversizedBody("the body is over a limit")
                 yield piece
-                continue
-            for start in range(0, len(piece), _SLICE):
-                if unpacker.eof:  # it would keep all that follows
-                    break
-                try:
-                    yield unpacker.decompress(piece[start : start + _SLICE])
-                except zlib.error as error:
-                    raise DamagedBody(str(error)) from None
         if unpacker is not None and not unpacker.eof:
             raise DamagedBody("the body ends before its encoding does")
+
+    def _unpacker(self, first: bytes) -> Any:  # noqa: ANN401 - zlib's type has no name
+        """Return what decodes a body with a first piece; ``None`` if it is plain."""
+        name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
+        is_plain = _PLAIN.match(first) is not None
+        if name not in _ENCODINGS and not is_plain:
+            raise DamagedBody("the body has an encoding that was not asked for")
+        if is_plain or not (name == "deflate" or first[:1] == _GZIP):
+            return None
+        has_header = first[0] & 15 in _HEADERS
+        return zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+
+
+def _unpacked(unpacker: Any, packed: bytes) -> Iterator[bytes]:  # noqa: ANN401 - as above
+    """Yield the decoded slices of a piece, without what follows the end of its encoding."""
+    for start in range(0, len(packed), _SLICE):
+        if unpacker.eof:  # it would keep all that follows
+            break
+        try:
+            yield unpacker.decompress(packed[start : start + _SLICE])
+        except zlib.error as error:
+            raise DamagedBody(str(error)) from None
 
 
 class _Gate(asyncio.Protocol):
@@ -393,6 +394,9 @@ class Sender:
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._server, self._timeout = server, timeout
+        connect = min(_CONNECT_SECONDS, timeout)
+        self._connecting = ClientTimeout(sock_connect=connect)
+        self._reading = ClientTimeout(sock_connect=connect, sock_read=timeout)
         self._access = Access(server, *key)
         self._headers = {
             "accept": "application/json",
@@ -413,9 +417,8 @@ class Sender:
         response: LentResponse | None = None
         failed: AttemptFailed | None = None
         try:
-            # The session's own limits of time restart with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
-                response = await self.open(method, url, headers, content)
+                response = await self.open(method, url, headers, content, is_timed=True)
                 async with response:
                     await response.read()
         except WIRE_ERRORS as error:
@@ -434,8 +437,17 @@ class Sender:
         url: str,
         headers: Mapping[str, str],
         content: bytes | AsyncIterable[bytes] | None,
+        *,
+        is_timed: bool = False,
     ) -> LentResponse:
         """Send a request, once more if its key had expired; the body of the answer is not read.
+
+        Args:
+            method: of HTTP.
+            url: its address.
+            headers: headers besides those of every request.
+            content: its body.
+            is_timed: whether the caller sees to the time limit; else it holds between two pieces.
 
         Raises:
             Exception: one of :data:`WIRE_ERRORS`.
@@ -451,6 +463,7 @@ class Sender:
                 headers={**self._headers, **headers, **access.headers(key)},
                 data=BytesIO(cast("bytes", content)) if is_large else content,
                 params=self._server.query or None,
+                timeout=self._connecting if is_timed else self._reading,
                 allow_redirects=False,
                 proxy=proxy.url if proxy else None,
                 proxy_headers=proxy.headers if proxy else None,
@@ -471,7 +484,6 @@ class Sender:
 
     def _session(self) -> ClientSession:
         if self._opened is None:
-            connect = min(_CONNECT_SECONDS, self._timeout)
             self._opened = ClientSession(
                 # The run's pace limits the connections.
                 connector=CleanConnector(
@@ -481,7 +493,6 @@ class Sender:
                 cookie_jar=DummyCookieJar(),
                 trust_env=False,
                 auto_decompress=False,
-                timeout=ClientTimeout(sock_connect=connect, sock_read=self._timeout),
                 max_line_size=_LONGEST_HEADER,
                 max_field_size=_LONGEST_HEADER,
                 max_headers=_MOST_HEADERS,

@@ -43,8 +43,9 @@ def error_in(values: Mapping[str, Any], answers: str) -> ObservedError | None:
     error: object = values.get("error") or values.get("errors")
     if error and (not isinstance(error, dict) or any(error.values())):  # else fields without one
         return stated_error(error)
-    if code := number_of(str(at(values, "base_resp", "status_code"))):
-        stated = {"message": at(values, "base_resp", "status_msg")}
+    outcome = object_of(values.get("base_resp"))
+    if outcome and (code := number_of(str(outcome.get("status_code")))):
+        stated = {"message": outcome.get("status_msg")}
         return stated_error(stated, _MINIMAX.get(code, _UNKNOWN_STATUS))
     if values.get(answers):
         return None
