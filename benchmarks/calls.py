@@ -61,7 +61,7 @@ def rounds(folder: Path, rows: int, concurrency: int, count: int) -> list[Round]
 def _run(client: str, rows: Path, concurrency: int, folder: Path) -> Took:
     with tempfile.TemporaryDirectory(dir=folder) as own, Server(Manner(LATENCY)) as server:
         arguments = [client, server.url, str(rows), str(concurrency), own]
-        done = subprocess.run(  # noqa: S603 - our own
+        done = subprocess.run(
             [sys.executable, str(CLIENT), *arguments], stdout=subprocess.PIPE, text=True, check=True
         )
     return Took(**json.loads(done.stdout.splitlines()[-1]))

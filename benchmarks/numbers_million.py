@@ -64,7 +64,7 @@ def main() -> None:
         command = [sys.executable, "-m", "labeler", "metrics", str(path)]
         for more in ([], ["--by", "subset"]):
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            subprocess.run([*command, *more], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+            subprocess.run([*command, *more], check=True, stdout=subprocess.DEVNULL)
             wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             named = " ".join(["labeler metrics", *more])

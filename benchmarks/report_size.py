@@ -97,7 +97,7 @@ def ran(*words: str) -> Ran:
         SystemExit: it failed.
     """
     command = [sys.executable, "-m", "labeler", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{' '.join(command)} failed")

@@ -82,7 +82,7 @@ def _review_app(folder: Path, records: int, seed: int) -> Iterator[str]:
     output = folder / "review.txt"
     with (
         output.open("w") as written,
-        subprocess.Popen(command, cwd=folder, stderr=written) as process,  # noqa: S603 - our own program
+        subprocess.Popen(command, cwd=folder, stderr=written) as process,
     ):
         try:
             yield _address(output, process)
@@ -179,7 +179,7 @@ same record: {marks} marks turned. Then, with the commands that a person would t
 """
     ]
     for command in commands:
-        out = subprocess.run(  # noqa: S603 - our own program
+        out = subprocess.run(
             [sys.executable, "-m", "labeler", *command],
             cwd=folder,
             env={"PATH": "/usr/bin:/bin", "COLUMNS": "110"},

@@ -65,9 +65,7 @@ def _environment() -> dict[str, str]:
 
 
 def _process(command: Sequence[str]) -> str:
-    done = subprocess.run(  # noqa: S603 - our own
-        command, capture_output=True, text=True, check=False, env=_environment()
-    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}:\n{done.stderr}")
     return done.stdout
@@ -168,7 +166,7 @@ def _measure_start(figures: Figures, folder: Path, path: Path) -> None:
 
 def _timed(command: Sequence[str]) -> Run:
     begin = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=_environment()) as child:  # noqa: S603 - our own
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=_environment()) as child:
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:

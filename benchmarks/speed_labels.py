@@ -106,7 +106,7 @@ class Labels:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._rng = random.Random(seed)  # noqa: S311 - no secret
+        self._rng = random.Random(seed)
         self.shapes = ragbench_shapes() or stated_shapes(self._rng)
         letters = "etaoinshrdlu"
         words = ("".join(self._rng.choices(letters, k=self._rng.randint(2, 9))) for _ in range(999))

@@ -41,7 +41,7 @@ class Spent(NamedTuple):
 
 def write_rows(path: Path, count: int, changed: int = 0) -> None:
     """Write rows of RAGBench's size; the last ones are others by their ids and questions."""
-    rng = random.Random(3)  # noqa: S311 - no secret
+    rng = random.Random(3)
     words = ["".join(rng.choices("etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(999)]
     pool = [
         f"{' '.join(rng.choices(words, k=rng.randint(10, 30))).capitalize()}." for _ in range(9999)
@@ -150,9 +150,7 @@ def hosted(rows: str, store: str, output: str) -> None:
         used = ["--model", "model", "--base-url", server.url, "--concurrency", "64"]
         run = ["-m", "labeler", "label", rows, *used, "--store", store, "--output", output]
         keyed = {**os.environ, "OPENAI_API_KEY": "none"}
-        process = subprocess.Popen(  # noqa: S603 - our own
-            [sys.executable, *run], env=keyed, stderr=subprocess.DEVNULL
-        )
+        process = subprocess.Popen([sys.executable, *run], env=keyed, stderr=subprocess.DEVNULL)
         _, status, used_up = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -166,7 +164,7 @@ TASKS: dict[str, Callable[..., None]] = {f.__name__: f for f in (label, copy, re
 def spent(*task: object) -> Spent:
     """Run a task in a process of its own."""
     command = [sys.executable, __file__, *map(str, task)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603 - our own
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         printed = child.stdout.read() if child.stdout else ""
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)

@@ -148,7 +148,7 @@ def split(name: str, count: str) -> int:
         texts or ["It is so. Is it? Dr. Who said 3.5 of 10 were, e.g. those.\n\n- One\n- Two"] * 999
     )
     if int(count):
-        random.Random(0).shuffle(texts)  # noqa: S311 - no secret
+        random.Random(0).shuffle(texts)
         line = " ".join(" ".join(texts).split())[:_LINE]
         texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
     cutter = SPLITTERS[name]

@@ -35,7 +35,7 @@ def main() -> None:
     """Time every act once on the same records and print a table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
     where = sys.argv[2] if len(sys.argv) > 2 else None  # noqa: PLR2004 - the second argument
-    words = random.Random(1).choices(range(10**6), k=4_000)  # noqa: S311
+    words = random.Random(1).choices(range(10**6), k=4_000)
     records = [made_up(n, words) for n in range(count)]
     with tempfile.TemporaryDirectory(dir=where) as folder:
         times = measure(records, Path(folder))
@@ -70,7 +70,7 @@ def measure(records: list[LabelRecord], folder: Path) -> dict[str, float]:
         lambda: [decode(key, data) for key, data in keyed],
     )
     with DiskStore(folder / "store", create=False) as store:
-        shuffled = random.Random(2).sample(records, len(records))  # noqa: S311
+        shuffled = random.Random(2).sample(records, len(records))
         timed("read: store.get, random keys", lambda: [store.get(r.key) for r in shuffled])
         timed("read: iterate the store", lambda: exhaust(store))
     return times
@@ -116,7 +116,7 @@ def exhaust(records: Iterable[AnyRecord]) -> None:
 
 def made_up(n: int, words: list[int]) -> LabelRecord:
     """A record of 30 document and 5 response sentences, some 8 KB as JSON."""
-    chance = random.Random(n)  # noqa: S311
+    chance = random.Random(n)
 
     def text(length: int) -> str:
         return " ".join(f"w{word % 5000}" for word in chance.choices(words, k=length))

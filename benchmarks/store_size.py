@@ -184,7 +184,7 @@ def _put(store: DiskStore, labels: list[Encoded]) -> None:
 
 def read(folder: str, valid: str, first: str = "0") -> None:
     """Read labels by key, chosen at random among the valid ones, as bytes and decoded; twice."""
-    make, rng = encoder(), random.Random(os.getpid())  # noqa: S311 - no secret
+    make, rng = encoder(), random.Random(os.getpid())
     with DiskStore(folder, create=False) as store:
         count = len(store)
         named = store._database.first  # noqa: SLF001 - as bytes

@@ -102,7 +102,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    if not name.startswith("_") and name in extensions.offered("names"):
+    if not name.startswith("_") and name not in __all__ and name in extensions.offered("names"):
         return extensions.load("names", name, object)
     return _attribute(name)
 

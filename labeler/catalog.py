@@ -6,12 +6,13 @@ import builtins
 import functools
 import inspect
 import logging
+import operator
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Generic, SupportsIndex, TypeVar, cast, get_origin
+from typing import Any, Generic, TypeVar, cast, get_origin
 
 from labeler.errors import (
     LabelerError,
@@ -317,7 +318,7 @@ def with_named_keywords(kind: type[C]) -> type[C]:
     return kind
 
 
-def check_key(kind: str, key: object) -> None:
+def check_key(kind: str, key: Any) -> None:  # noqa: ANN401 - a caller's
     """Raise for a key that is not a position, an id or a slice.
 
     Args:
@@ -328,11 +329,14 @@ def check_key(kind: str, key: object) -> None:
         UsageError: it is of another type.
     """
     ends = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
-    whole = isinstance(key, slice)
-    if not all(isinstance(one, SupportsIndex) or (whole and one is None) for one in ends):
+    try:
+        for one in ends:
+            if one is not None or not isinstance(key, slice):
+                operator.index(one)  # an array has the method, and may have no index
+    except TypeError:
         raise UsageError(
             f"a {kind} is taken by its id, a text, or its position, a whole number, got {key!r:.40}"
-        )
+        ) from None
 
 
 Positions = Mapping[str, int | list[int]]

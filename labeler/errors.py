@@ -21,12 +21,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf, isfinite, nan
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -43,6 +43,10 @@ class LabelerError(Exception):
         ...     print(type(error).__name__)
         UsageError
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pools of processes pickle errors, and would call a class without its keywords.
+        return Exception.__new__, (type(self), *self.args), vars(self)
 
 
 _OPTIONS = re.compile(
@@ -187,30 +191,6 @@ class StoreError(LabelerError):
 
 class UnstorableRecord(StoreError):
     """A single faulty record or failure: too large, not JSON, or invalid."""
-
-
-_ENDINGS: dict[str, Callable[[str], LabelerError]] = {
-    "RunPaused": lambda text: RunPaused(text, reason="rate_limit"),
-    "FatalJudgeError": lambda text: FatalJudgeError(text, reason="fatal"),
-    "StoreError": StoreError,
-    "UsageError": UsageError,
-    "LabelerError": LabelerError,
-}
-
-
-def ending_of(error: LabelerError) -> str:
-    """Return the kind of an error that ended a run in another process."""
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _ENDINGS)
-
-
-def error_of(ending: str, message: str) -> LabelerError:
-    """Make an error that ended a run in another process.
-
-    Args:
-        ending: its kind, see :func:`ending_of`.
-        message: its message.
-    """
-    return _ENDINGS.get(ending, LabelerError)(message)
 
 
 def number_in(name: str, value: object, low: float = -inf, high: float = inf) -> float:

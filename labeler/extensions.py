@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,6 @@ def offered(group: str) -> Mapping[str, EntryPoint]:
 
     The name is the first word; the rest describes a command. If two packages give one name, this
     one has it, else the first in alphabetical order, so that every process has the same.
-
-    Args:
-        group: one of those on docs/extend.md, such as ``judges``.
     """
     points = [point for point in _declared() if point.group == f"labeler.{group}"]
     points.sort(key=lambda point: (not is_own(point), package_of(point)), reverse=True)
@@ -43,36 +40,31 @@ def _declared() -> Sequence[EntryPoint]:
     """Return the entry points of all packages; a warning names those whose files are damaged."""
     from importlib.metadata import distributions  # noqa: PLC0415 - slow to load, and seldom needed
 
-    found: dict[object, list[EntryPoint]] = {}
+    found: dict[str, list[EntryPoint]] = {}
     for package in distributions():
+        named, version = _named(package)
         try:
             points = [one for one in package.entry_points if one.group.startswith("labeler.")]
             if points:  # of two installed copies Python imports the first
-                found.setdefault(_name(package) or package, points)
+                found.setdefault(named, points)
         except Exception as error:  # noqa: BLE001 - anything may be in a damaged file
-            message = "the entry points of %s cannot be read: %s: %s; install it again"
+            message = "the entry points of %s%s cannot be read: %s: %s; install it again"
             fault = type(error).__name__, error
-            logging.getLogger("labeler").warning(message, _named(package), *fault)
+            logging.getLogger("labeler").warning(message, named, version, *fault)
     return [point for points in found.values() for point in points]
+
+
+def _named(package: Distribution) -> tuple[str, str]:
+    """Return the name of a package, and its version after a space."""
+    with suppress(Exception):  # its metadata may be missing, or damaged in any way
+        if "Name" in package.metadata:  # Python 3.12 warns if it is not
+            return package.metadata["Name"], f" {package.version}"
+    return f"a package without metadata in {package.locate_file('')}", ""
 
 
 def package_of(point: EntryPoint) -> str:
     """Return the name and version of the package that declares an entry point."""
-    return _named(point.dist) if point.dist else "an unknown package"
-
-
-def _name(package: Distribution) -> str:
-    with suppress(Exception):  # its metadata may be missing, or damaged in any way
-        if "Name" in package.metadata:  # Python 3.12 warns if it is not
-            return package.metadata["Name"]
-    return ""
-
-
-def _named(package: Distribution) -> str:
-    with suppress(Exception):  # as above
-        if name := _name(package):
-            return f"{name} {package.version}"
-    return f"a package without metadata in {package.locate_file('')}"
+    return "".join(_named(point.dist)) if point.dist else "an unknown package"
 
 
 def is_own(point: EntryPoint) -> bool:
@@ -89,8 +81,8 @@ def load(
     """Import the object that a package declares.
 
     Args:
-        group: as in :func:`offered`.
-        name: the same.
+        group: one of those on docs/extend.md, such as ``judges``.
+        name: a name that :func:`offered` has.
         of: type of the object; by default it is callable.
         registered: objects by name, to which a decorator in the package may add this one.
 
@@ -98,27 +90,34 @@ def load(
         ExtensionError: the import fails, for whatever reason, such as an extra that is missing; or
             the object is of another type.
     """
-    point = offered(group)[name]
-    try:
+    with blaming(offered(group)[name]) as point:
         found = registered.get(name, point.load())
-        _require_type(found, of)
+        if not isinstance(found, of):
+            kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
+            raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")
+    return found
+
+
+@contextmanager
+def blaming(point: EntryPoint) -> Iterator[EntryPoint]:
+    """Name the package of an entry point in errors of its code.
+
+    Raises:
+        ExtensionError: instead of any error but those that our own code means.
+    """
+    try:
+        yield point
     except (Exception, SystemExit) as error:
-        if is_own(point) and isinstance(error, LabelerError):
+        if isinstance(error, LabelerError if is_own(point) else ExtensionError):
             raise
         remedy = outdated() or "; install another version of the package, or uninstall it"
         if is_own(point) and point.extras and isinstance(error, ImportError):
             remedy = f"; {install_command(point.extras[0])}"
+        name, _, _ = point.name.partition(" ")
         raise ExtensionError(
-            f"{name!r} of labeler.{group} comes from the package {package_of(point)}, which cannot "
-            f"load it ({point.value}): {type(error).__name__}: {error}{remedy}"
+            f"{name!r} of {point.group} comes from {package_of(point)}, which cannot load it "
+            f"({point.value}): {type(error).__name__}: {error}{remedy}"
         ) from error
-    return found
-
-
-def _require_type(found: object, of: Any) -> None:  # noqa: ANN401 - a type
-    if not isinstance(found, of):
-        kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
-        raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")
 
 
 def every(group: str) -> dict[str, Any]:

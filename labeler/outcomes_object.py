@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.measuring import metrics, summary
-from labeler.calculators.outcomes import as_outcomes, checked
+from labeler.calculators.outcomes import checked, measurable
 from labeler.catalog import (
     Positions,
     check_key,
@@ -25,7 +25,7 @@ from labeler.catalog import (
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError, number_in, path_in
 from labeler.labels.answering import LabelFacts, RunCost
-from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.record import AnyOutcome, LabelFailure, given_outcome
 from labeler.sentences.display import Display, Displayed
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             max_failed=max_failed,
             max_undefined=max_undefined,
         )
-        base = None if against is None else as_outcomes(against)
+        base = None if against is None else measurable(against)
         return check_gates(checked(self), demands, base, settings).results
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
@@ -330,7 +330,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
     @cached_property
     def _facts(self) -> LabelFacts:
-        return LabelFacts(self._glances())
+        return LabelFacts(map(partial(given_outcome, "an outcome"), self._glances()))
 
     @cached_property
     def _table(self) -> SummaryTable:

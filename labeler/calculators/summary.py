@@ -229,6 +229,9 @@ class CountedRows(Protocol):
     def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
         """Return the rows with the metrics of ids; see ``NumbersFile``."""
 
+    def own_rows(self) -> Iterator[MetricsRow]:
+        """Yield the rows with the chosen metrics; by default with aliases, as rows of labels."""
+
     def models(self) -> Iterable[AnsweringModel]:
         """Return the models that answered."""
 

@@ -34,7 +34,7 @@ from typer.main import get_command
 
 from labeler.cli.terminal import TRY_LATER, WRONG_USE, Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused, UsageError, on_command_line
-from labeler.extensions import load, offered, package_of
+from labeler.extensions import blaming, load, offered, package_of
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
@@ -133,9 +133,10 @@ class LazyCommand(TyperCommand):
             message = _PIPE_CLOSED if self.full_name in _WRITES else ""
             return _made(found, str(self.name), message)
         found = load("commands", self.full_name)
-        if isinstance(found, typer.Typer):
-            return get_command(found)
-        return _made(found, str(self.name), getattr(found, "pipe_closed", _PIPE_CLOSED))
+        with blaming(offered("commands")[self.full_name]):
+            if isinstance(found, typer.Typer):
+                return get_command(found)
+            return _made(found, str(self.name), getattr(found, "pipe_closed", _PIPE_CLOSED))
 
 
 def _first_line(module: str, function: str) -> str:
@@ -262,7 +263,7 @@ def _run() -> int:  # noqa: PLR0911 - one line for each outcome
             stream.reconfigure(encoding="utf-8", errors="replace")
     try:
         with signals_raise():
-            return int(app(prog_name="labeler", standalone_mode=False) or 0)
+            return _exit_code(app(prog_name="labeler", standalone_mode=False))
     except Interrupted as interrupt:
         _print_error("interrupted; run it again to go on: what is stored costs nothing")
         return interrupt.exit_code
@@ -280,9 +281,22 @@ def _run() -> int:  # noqa: PLR0911 - one line for each outcome
             _print_error(str(error))
         return error.exit_code
     except OSError as error:
-        # Input errors are raised as UsageError; this one is about the output.
-        _discard(sys.stdout)
-        return _print_error(f"cannot write the output: {error.strerror or error}")
+        return _print_system_error(error)
+
+
+def _print_system_error(error: OSError) -> int:
+    """Print an error of the system: input errors are raised as UsageError."""
+    if error.filename is not None:  # of a stranger's command
+        return _print_error(f"{error.filename}: {error.strerror}")
+    _discard(sys.stdout)
+    return _print_error(f"cannot write the output: {error.strerror or error}")
+
+
+def _exit_code(result: object) -> int:
+    """Return the exit code that a command returned; ``None`` is 0."""
+    if not isinstance(result, int | None):
+        raise UsageError(f"the command returned {result!r:.80}, not its exit code or None")
+    return int(result or 0)
 
 
 def _plain(error: TyperException) -> str:

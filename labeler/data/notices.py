@@ -49,14 +49,13 @@ def notices_of(
     short = (text for text in documents if len(text) <= _LONGEST_NAME)
     if name := next(filter(_PATTERNS["name"].fullmatch, short), ""):
         yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
-    rests = () if "documents" in columns.named else columns.rests(given, read)
-    if other := further_text(rests, len(first)):
+    if other := further_text(columns.rests(given, read), len(first)):
         yield "further", f"documents with another text ({other}), which is not judged"
     if not all(map(str.strip, documents)):
         yield "empty document", "an empty document"
-    given_texts = (read.get(name) for name in _TEXTS)
+    given_texts = [read.get(name) for name in _TEXTS]
     question, response, right = (one if isinstance(one, str) else "" for one in given_texts)
-    if read.get("question") is not None and not question.strip():
+    if isinstance(given_texts[0], str) and not question.strip():
         yield "empty question", "an empty question, as merged cells of a spreadsheet leave"
     for name, text in zip(("document", *_TEXTS), (first, question, response, right), strict=True):
         if is_printed(text):
@@ -147,9 +146,10 @@ def _unread(row: _Fields) -> Iterator[tuple[str, str]]:
             ((inner, value),) = value.items()
             path = f"{column}.{inner}"
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if field in REQUIRED and is_value and value not in ("", row.get(field)):
+        known = row.get(field)
+        if field in REQUIRED and is_value and known is not None and value not in ("", known):
             yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
-        elif is_whole and field not in REQUIRED and row.get(field) is None and is_value:
+        elif is_whole and field not in REQUIRED and known is None and is_value:
             path = shlex.quote(f"{field}={path}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
 

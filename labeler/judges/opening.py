@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import LabelerError, UnknownName, UsageError
 from labeler.judges.options import PACE, PROVIDERS, JudgeOptions, ServerOptions, split_name
 
 if TYPE_CHECKING:
@@ -215,9 +215,15 @@ def _named_judge(name: str) -> Judge:
     if not callable(kind):  # a judge, such as a decorated function
         return made_judge(kind)
     try:
-        return made_judge(kind(model) if declared in JUDGES.declared() and model else kind())
-    except TypeError as error:
-        raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
+        judge = kind(model) if declared in JUDGES.declared() and model else kind()
+    except LabelerError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"judge {name!r} cannot be made: {type(error).__name__}: {error}; make one with its "
+            "settings and pass it; a function is decorated with @labeler.judge(NAME, version=…)"
+        ) from error
+    return made_judge(judge)
 
 
 def _provider_hint(name: str) -> str:

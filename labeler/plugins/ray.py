@@ -36,7 +36,7 @@ from labeler.data.label_files import SHARDS, parts_of, replaced, write_outcomes
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
 from labeler.data.rows import RowStream
-from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of, error_of
+from labeler.errors import FatalJudgeError, LabelerError, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
 from labeler.judges.opening import open_judge
@@ -246,10 +246,10 @@ class Worker:
     def _tasks(self) -> LabelTasks:
         return self.work.tasks()
 
-    def label(self, shard: Shard) -> tuple[RunCounts, str, str]:
-        """Label a shard, and return counts; without a share it is left to the next run.
+    def label(self, shard: Shard) -> tuple[RunCounts, LabelerError | None]:
+        """Label a shard; return counts, and the error that ends the run if there is one.
 
-        An error that ends the run is returned as its kind and message, otherwise empty texts.
+        Without a share the shard is left to the next run.
         """
         events, (share, begun) = RunEvents(), self.take(shard.name)
         counts = events.counts
@@ -262,11 +262,11 @@ class Worker:
             else:
                 self._label(shard, share, events)
         except LabelerError as error:
-            return counts, ending_of(error), str(error)
+            return counts, error
         finally:
             if share is not None:
                 self.give_back(share, counts.spent.spent if counts.spent else Decimal(0))
-        return counts, "", ""
+        return counts, None
 
     def _label(self, shard: Shard, share: Decimal | None, events: RunEvents) -> None:
         options, tasks = self.work.options, self._tasks
@@ -366,10 +366,10 @@ def _reports(
             num_cpus=1,
         )
         for row in reports.iter_rows():
-            counts, ending, message = pickle.loads(row["report"])  # noqa: S301 - of our own worker
+            counts, error = pickle.loads(row["report"])  # noqa: S301 - of our own worker
             yield counts
-            if ending:
-                raise error_of(ending, message)
+            if error is not None:
+                raise error
         yield ray.get(purse.lost.remote())
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         end = str(error).strip()[-300:]  # after the tracebacks of other machines

@@ -97,7 +97,7 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
 
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
 _NUMBER = r"\d{1,3}"
-_AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|and|,\s{0,2}and)\s{0,2}"
+_AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
 _NAME = r"(?:[Dd]oc(?:ument)?s?\b\.?|[Pp]assages?|[Ss]ources?|[Cc]ontexts?|[Cc]hunks?|[Ee]xcerpts?)"
 _OTHER_NAME = (
@@ -106,8 +106,8 @@ _OTHER_NAME = (
     r"|参考|문서|출처|المصدر|स्रोत)"
 )
 _ONLY_IN_BRACKETS = (
-    r"(?:[Rr][eé]f(?:[eé]rence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?"
-    r"|ID|id)"
+    r"(?:[Rr][eé]f(?:[eé]rence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]o[td]es?"
+    r"|[Ww]eb(?: ?pages?)?|[Tt]exts?|[Ss]nippets?|[Ee]vidence|(?:[Ss]earch )?[Rr]esults?|ID|id)"
 )
 _NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
@@ -133,6 +133,7 @@ _PARENTHESES = (
     rf"[(（]\s?(?:{_SEE}(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}(?:{_PAGE})?|{_SEE}{_BRACKETS}"
     rf"(?:{_AND}{_BRACKETS}){{0,20}})\s?[)）]"
 )
+_TAGS = "(?:cite|citation|co|doc|ref|source)"
 _SMALL = SMALL_DIGITS
 # A small number is an exponent behind a digit or a symbol, and 2 and 3 also behind a unit: km².
 _BEHIND = (
@@ -140,6 +141,8 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
+IN_TAG = rf"<{_TAGS}>\s?{_NUMBER}{_MORE}\s?</{_TAGS}>|</co:\s?\d[^<>\n]{{0,100}}>"
+"""Pattern of a marker in tags of models; Cohere's, ``</co: 0:[1,2]>``, count documents from 0."""
 _MARK = rf"<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
 _SUPERSCRIPT = (
     rf"(?=[{_SMALL}<]){_BEHIND}(?:{_MARK}"
@@ -157,7 +160,7 @@ _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
 _NOT_NUMBERS = re.compile(rf"†.*|{_PAGE}|(?<=\])\([^)]*", re.DOTALL)
-_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])")
+_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])|</co:|{_NUMBER}:(?=\[)")
 _INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
@@ -237,7 +240,7 @@ class Citation(NamedTuple):
 def _pattern() -> re.Pattern[str]:
     """Compile the pattern of all markers, which takes long."""
     return re.compile(
-        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{_SUPERSCRIPT}|{_IN_TEXT})"
+        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{IN_TAG}|{_SUPERSCRIPT}|{_IN_TEXT})"
     )
 
 
@@ -364,7 +367,7 @@ def is_marker(text: str) -> bool:
 @cache
 def _alone() -> re.Pattern[str]:
     return re.compile(
-        rf"[\s,;.。(*_]*(?:(?:{MARKED}|{_MARK}|[{_SMALL}]+|{_IN_TEXT})[\s,;.。)*_]*)+"
+        rf"[\s,;.。(*_]*(?:(?:{MARKED}|{IN_TAG}|{_MARK}|[{_SMALL}]+|{_IN_TEXT})[\s,;.。)*_]*)+"
     )
 
 

@@ -32,6 +32,7 @@ from labeler.store import MemoryStore
 from support import samples
 from support.command import Command
 from support.records import sample_record
+from wire.behaviors import Behavior, body
 from wire.provider import Call, Provider, completes, expires, never
 from wire.runs import KEY, row_file, rows
 
@@ -210,18 +211,24 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
+_LATE = body(b'{"id": "b", "status": "PAUSED", "expires_at": 1}')
+
+
 @pytest.mark.parametrize(
     ("script", "code", "said"),
     [
         ({"POST /v1/chat/completions": lambda _: "refusal"}, 1, "2 failed (refusal 2)"),
         ({"GET /v1/batches/{id}": lambda _: "401"}, 2, "the API key was not accepted"),
         ({"GET /v1/batches/{id}": lambda _: "404"}, 2, "does not know it"),
+        ({"GET /v1/batches/{id}": lambda _: _LATE}, 2, "has the status 'paused', which labeler"),
+        ({"POST /v1/files": lambda _: "404"}, 2, "offers no batches at this address"),
+        ({"POST /v1/files": lambda _: "413"}, 2, "the file is too large for this server"),
     ],
 )
 def test_a_wait_ends_in_1_for_failed_rows_and_in_2_where_waiting_does_not_help(
     command: BatchCommand,
     provider: Provider,
-    script: dict[str, Callable[[Call], str]],
+    script: dict[str, Callable[[Call], str | Behavior]],
     code: int,
     said: str,
 ) -> None:
@@ -381,3 +388,18 @@ def test_problems_that_are_no_list_are_left_out(problems: object) -> None:
     """A server may write anything about a batch that it rejects."""
     answer = {"id": "b", "status": "failed", "errors": {"data": problems}}
     assert RemoteBatch.model_validate_json(json.dumps(answer)).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [
+        ("COMPLETED", "completed"), ("JOB_STATE_SUCCEEDED", "completed"), ("ended", "completed"),
+        ("canceled", "cancelled"), ("TIMEOUT_EXCEEDED", "expired"), ("InProgress", "in_progress"),
+        ("in-progress", "in_progress"), ("paused", "paused"), (None, "unknown"), (7, "unknown"),
+    ],
+)  # fmt: skip
+def test_a_status_is_read_in_other_spellings(written: object, status: str) -> None:
+    """Those of servers that speak OpenAI's API but for its words."""
+    answer = {"id": "b", "status": written, "expires_at": "soon"}
+    found = RemoteBatch.model_validate_json(json.dumps(answer))
+    assert (found.status, found.expires) == (status, None)

@@ -178,11 +178,12 @@ def test_the_first_of_two_packages_has_a_name(declared: Declare) -> None:
 
 
 def test_names_at_the_top_may_come_from_a_package(declared: Declare) -> None:
-    """As ``labeler.NAME``; unknown names stay attribute errors."""
+    """As ``labeler.NAME``, except for a name of our own; unknown ones stay attribute errors."""
     import labeler as top
 
-    declared("names", "[labeler.names]\nharbour_pi = math:pi\n")
+    declared("names", "[labeler.names]\nharbour_pi = math:pi\nestimate = math:e\n")
     assert top.harbour_pi == pytest.approx(3.1416, abs=0.001)
+    assert top.__getattr__("estimate") is top.api.estimate
     with pytest.raises(AttributeError):
         _ = top.no_such_name
 
@@ -281,18 +282,27 @@ def test_a_listener_of_a_package_hears_each_run(
     assert caplog.text.count("listener failing failed: AttributeError") == 1
 
 
-def test_a_command_joins_a_group(declared: Declare, labeler_command: Command) -> None:
+def test_a_command_joins_a_group(
+    declared: Declare, labeler_command: Command, tmp_path: Path
+) -> None:
     """If its name has a dot; help shows its line, and a broken one stops no other."""
+    (tmp_path / "importing.py").write_text(
+        "import typer\nempty = typer.Typer()\ndef words(): return 'x'\ndef opens(): open('gone')\n"
+    )
+    broken = {"worse": "importing 1.0", "empty": "importing 1.0", "words": "returned 'x'"}
+    broken["opens"] = "labeler: gone: No such file"
     declared(
         "importing",
         "[labeler.commands]\nimport.faq Import answers. = labeler.plugins.ragbench:"
-        "import_ragbench\nimport.worse Import more. = math:no_such_name\n",
+        "import_ragbench\nimport.worse Import more. = math:no_such_name\n"
+        + "".join(f"import.{name} = importing:{name}\n" for name in [*broken][1:]),
     )
     _, out, _ = labeler_command("import", "--help")
     assert ("Import answers." in out, "Import more." in out) == (True, True)
     assert labeler_command("import", "faq", "--help")[0] == 0
-    code, _, err = labeler_command("import", "worse", "x")
-    assert (code, "importing 1.0" in err) == (2, True)
+    for name, said in broken.items():
+        code, _, err = labeler_command("import", name)
+        assert (code, said in err) == (2, True)
 
 
 def test_a_catalog_gives_things_by_name() -> None:

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import labeler
@@ -348,6 +349,8 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
         (lambda _: labeler.load(3), "path must be the path of a file"),  # type: ignore[arg-type]
         (lambda labels: labels[None], "taken by its id, a text, or its position"),
         (lambda labels: labels["a":"b"], "got slice('a', 'b', None)"),
+        (lambda labels: labels[np.arange(2)], "got array([0, 1])"),
+        (lambda _: repr(labeler.Labels(["a"])), "an outcome is a str, not a label"),  # type: ignore[list-item]
         (lambda labels: labels.metrics()[None], "a row is taken by"),
         (lambda labels: labels.summary()[None], "a row is taken by"),
         (lambda labels: labels.audit(3), "checks are ids such as"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.errors import RunPaused, UsageError, error_of
+from labeler.errors import RunPaused, UsageError
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Limits
@@ -55,10 +56,10 @@ def label(rows: Path | str, asked: Work) -> RunCounts:
     total, purse = RunCounts(), Purse(asked.options.limits().budget, 1)
     worker = Worker(asked, 1, purse.take, purse.give_back)
     for shard, finished in plan(rows, asked=asked).items():
-        counts, ending, message = (finished, "", "") if finished else worker.label(shard)
+        counts, error = (finished, None) if finished else worker.label(shard)
         total.add(counts)
-        if ending:
-            raise error_of(ending, message)
+        if error is not None:
+            raise copy.copy(error)  # as it is pickled
     return total
 
 
@@ -149,7 +150,7 @@ def test_rates_are_divided_among_workers() -> None:
 
 @pytest.mark.parametrize(
     ("taken", "reasons", "ending"),
-    [((Decimal(0), 1), {"budget": 4}, ""), ((None, 5), {}, "FatalJudgeError")],
+    [((Decimal(0), 1), {"budget": 4}, ""), ((None, 5), {}, "lost")],
 )
 def test_a_shard_without_money_or_that_ends_its_workers_is_not_begun(
     tmp_path: Path, taken: tuple[Decimal | None, int], reasons: dict[str, int], ending: str
@@ -158,8 +159,8 @@ def test_a_shard_without_money_or_that_ends_its_workers_is_not_begun(
     file, judge = write_rows(tmp_path / "rows.parquet", 4), CountingJudge()
     asked = work(tmp_path, judge)
     [shard] = plan(file, asked=asked)
-    counts, ended, _ = Worker(asked, 1, lambda _: taken, lambda *_: None).label(shard)
-    assert (counts.reasons, ended, judge.asked) == (reasons, ending, [])
+    counts, error = Worker(asked, 1, lambda _: taken, lambda *_: None).label(shard)
+    assert (counts.reasons, getattr(error, "reason", ""), judge.asked) == (reasons, ending, [])
     assert outcomes_in(tmp_path / "out") == []
 
 

@@ -320,13 +320,13 @@ class Case:
     """Most answers that are paid for one request."""
 
 
-def _unnamed(times: int) -> Callable[[RemoteBatch], RemoteBatch]:
+def _unnamed(times: int, **facts: int) -> Callable[[RemoteBatch], RemoteBatch]:
     """Leave out the name of the file of answers, some times after the batch has ended."""
     left = iter(range(times))
 
     def change(remote: RemoteBatch) -> RemoteBatch:
         is_late = remote.status == "completed" and next(left, None) is not None
-        return remote.model_copy(update={"output_file": None}) if is_late else remote
+        return remote.model_copy(update={"output_file": None, **facts}) if is_late else remote
 
     return change
 
@@ -334,6 +334,11 @@ def _unnamed(times: int) -> Callable[[RemoteBatch], RemoteBatch]:
 def _all_completed(remote: RemoteBatch) -> RemoteBatch:
     """Count failed requests as completed too."""
     return remote.model_copy(update={"completed": remote.completed + remote.failed})
+
+
+def _file(status: str) -> Behavior:
+    """An uploaded file."""
+    return sends(json.dumps({"id": "file-0001", "status": status}).encode())
 
 
 _ANSWERS, _FILES = "GET /v1/files/{id}/content", "POST /v1/files"
@@ -389,7 +394,13 @@ _CASES = [
          change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),
     # A server may count failed requests as completed, and name the file of answers late.
     Case({"script": ["400"]}, {"labeled": 1, "failed": 1}, lasting=1, sees=_all_completed),
-    Case({}, _LABELED, sees=_unnamed(2), notice="does not name their file yet"),
+    *[Case({}, _LABELED, sees=_unnamed(2, **counts), notice="does not name their file yet")
+      for counts in ({}, {"completed": 0})],
+    Case({}, _LABELED, sees=lambda remote: remote.model_copy(update={"error_file": "gone"}),
+         notice="its file of errors is gone"),
+    # Azure reads a file before it starts a batch of it.
+    Case({"at": {_FILES: [done_but(_file("pending"))]},
+          "more": {"GET /v1/files/{id}": _file("processed")}}, _LABELED),
     # Passing failures of each step change nothing.
     *[Case({"at": {step: ["500", "429", broken, "html", "json-null"]}}, _LABELED)
       for step, broken in ((_FILES, "close"), (_STARTS, "close"), (_LOOKS, "short"))],

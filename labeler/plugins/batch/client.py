@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
+from openai.resources.files import AsyncFilesWithRawResponse
 from pydantic import BaseModel
 
 from labeler.data.lines import BOM, bounded_lines, durable, file_errors
@@ -29,13 +30,14 @@ from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,
+    RetryPolicy,
     explain,
     find_rule,
 )
 from labeler.judges.openai.reading import at, json_of, object_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
-from labeler.judges.openai.server import KeySource, read_server
+from labeler.judges.openai.server import KeySource, quote, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import ENDPOINT, MARKER, RemoteBatch
@@ -48,11 +50,20 @@ _BEGIN = 1000
 """Bytes of a file of answers that show whether it is one."""
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
-_NOT_FOUND = 404
+_MOST_LOOKS, _LOOK_PAUSE = 60, 5.0
+"""Looks at an uploaded file at most, and seconds before each."""
 OK = 200
 _STATUSES, _SUCCESSES = range(100, 1000), range(200, 300)
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
-_LIST = "list batches"
+_UPLOAD, _START, _LIST = "hand in the file of requests", "start the batch", "list batches"
+_GONE, _TOO_LARGE = frozenset({404, 405, 410}), 413
+_NOT_KNOWN = (
+    "the server does not know it, or has deleted it: use the key and the project that it was "
+    "handed in with"
+)
+_NO_BATCHES = (
+    "the server offers no batches at this address: check --base-url, or label the rows online"
+)
 _UNCLEAR = (
     "nothing was started; see in the provider's own list whether a batch was started for these "
     "rows, and run it again"
@@ -106,17 +117,22 @@ class OpenAIBatches:
         self._opened: AsyncOpenAI | None = None
 
     async def upload(self, path: Path) -> str:
-        """Upload a file of requests; return the file's id."""
+        """Upload a file of requests, wait until the provider has read it; return the file's id."""
 
-        async def send() -> str:
+        async def send() -> RemoteBatch:
             # An open file is streamed; a path would be read into memory first.
             with path.open("rb") as file:
-                files = self._client().files.with_raw_response
-                made = await files.create(file=file, purpose="batch")
-            # A file has an id and a status, as a batch has.
-            return RemoteBatch.model_validate_json(made.http_response.content).id
+                return await _described(self._files().create(file=file, purpose="batch"))
 
-        return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
+        # A file has an id and a status, as a batch has.
+        sent = await self._step(_UPLOAD, send, _TRANSFER_SECONDS)
+        look = lambda: _described(self._files().retrieve(sent.id))  # noqa: E731
+        for _ in range(_MOST_LOOKS):  # Azure starts no batch of a file that it has not read
+            if sent.status not in {"validating", "in_progress"}:
+                break
+            await self.sleep(_LOOK_PAUSE)
+            sent = await self._step(_UPLOAD, look)
+        return sent.id
 
     async def create(self, file_id: str, marker: str, *, again: bool) -> RemoteBatch:
         """Start the batch of an uploaded file, unless there is one with this marker already.
@@ -145,7 +161,7 @@ class OpenAIBatches:
                 )
                 return await _described(making)
 
-        return await self._step("start the batch", send, _TRANSFER_SECONDS)
+        return await self._step(_START, send, _TRANSFER_SECONDS)
 
     async def find(self, file_id: str, marker: str) -> RemoteBatch | None:
         """Search for the batch of a file; ``None`` if there is none, and any doubt is an error.
@@ -240,19 +256,26 @@ class OpenAIBatches:
         raise self._failure(doing, observed)
 
     def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
-        rule = find_rule(observed)
+        rule, status = find_rule(observed), observed.status
         where = f"could not {doing} at {self.host}"
-        if observed.status == _NOT_FOUND and doing in {_RETRIEVE, _CANCEL, _FETCH}:
-            remedy = "use the key and the project that it was handed in with"
-            message = f"{where}: the server does not know it (status 404): {remedy}"
-            return JudgeError(message, reason="not_found")
+        # Of a start it may be the model that the server does not know.
+        if status in _GONE and (doing != _START or rule.policy is RetryPolicy.RECORD):
+            is_known = doing in {_RETRIEVE, _CANCEL, _FETCH}
+            kind, remedy = (JudgeError, _NOT_KNOWN) if is_known else (FatalJudgeError, _NO_BATCHES)
+            return kind(f"{where}: {remedy} (status {status})", reason="not_found")
         if observed.kind == "not_json" and doing == _LIST:
             message = f"{where}: it does not list batches, each with an id; {_UNCLEAR}"
             return JudgeError(message, reason="unclear")
-        hint = self._server.key_hint(observed)
+        if doing == _UPLOAD and status == _TOO_LARGE:
+            remedy = "the file is too large for this server: cancel it, and submit fewer rows"
+            return FatalJudgeError(f"{where}: {remedy} (status {status})", reason="oversize")
+        hint = self._server.key_hint(observed) or quote(observed.message)
         message = f"{where}: {explain(observed, timeout=self.timeout, detail=hint)}"
         kind = JudgeError if rule.policy in RETRIED else FatalJudgeError
         return kind(message, reason=rule.reason)
+
+    def _files(self) -> AsyncFilesWithRawResponse:
+        return self._client().files.with_raw_response
 
     def _batches(self) -> AsyncBatchesWithRawResponse:
         return self._client().batches.with_raw_response

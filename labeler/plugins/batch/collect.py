@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -50,6 +52,7 @@ from labeler.plugins.batch.client import (
 )
 from labeler.plugins.batch.folder import (
     ENDED,
+    UNDER_WAY,
     Batch,
     BatchRequest,
     RemoteBatch,
@@ -65,11 +68,13 @@ from labeler.store.disk import DiskStore
 
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
-_NEEDS_USER = frozenset({"not_found", "unclear"})
+_NEEDS_USER = frozenset({"not_found", "unclear", "overdue"})
 """Reasons that stay the same until the user acts."""
 _MOST_FAILED = 10
 """Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
 after these they need their user too."""
+_WINDOW, _LATENESS = 86_400.0, 3600.0
+"""Seconds that a batch may take if its provider names no end, and that its end may be late."""
 _Place = tuple[Path, int]
 """A file of answers, and the byte at which a line begins."""
 _STOPPED = frozenset({"cancelled", "failed"})
@@ -148,6 +153,7 @@ class _Collector:
     _stuck: set[str] = field(default_factory=set)
     """Open batches that waiting does not help, as of the latest look."""
     _fatal: list[LabelerError] = field(default_factory=list)
+    _started: float = field(default_factory=time.time)
 
     async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
@@ -206,38 +212,72 @@ class _Collector:
         with batch.naming():
             remote = batch.remote
             if remote is None or not remote.is_whole:
-                remote = await self.client.retrieve(remote.id if remote else "")
+                remote = batch.remote = await self.client.retrieve(remote.id if remote else "")
                 if remote.status not in ENDED:
+                    self._require_time_left(batch, remote)
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
                     batch.save(crowded_out=again, file_id=None, remote=None)
-                    self.report(f"{batch.name}: the queue is full; it waits")
+                    self.report(
+                        f"{batch.name}: the account's queue is full; it is handed in again when "
+                        "others have ended; if it never fits, cancel it and submit fewer rows"
+                    )
                     return
                 batch.save(remote=remote)
-            if not remote.is_whole:
-                raise JudgeError(
-                    f"the provider says that the batch is {remote.status} and counts "
-                    f"{remote.completed} answers, and does not name their file yet: collect again "
-                    "later, to look again; nothing is asked again meanwhile",
-                    reason="incomplete",
-                )
-            named = {"output": remote.output_file, "errors": remote.error_file}
-            files = {batch.file(kind): file_id for kind, file_id in named.items() if file_id}
-            for path, file_id in files.items():
-                if not path.exists():
-                    await self.client.download(file_id, path)
+            files = await self._fetched(batch, remote)
             price = self.price(batch.spec.model)
             results = Results(cost=Decimal(0) if price else None)
             answers = _Answers(batch, remote, self.store, price, results)
-            answers.collect(list(files))
+            answers.collect(files)
         self.done.parts += 1
         self.done.results.add(answers.results)
         self.done.failures = (*self.done.failures, *answers.failures)[:_SHOWN]
-        if remote.problems:
-            self.report(f"{batch.name}: refused by the provider: {', '.join(remote.problems)}")
+        if remote.problems or remote.status == "failed":
+            why = ", ".join(remote.problems) or "it names no reason"
+            self.report(f"{batch.name}: refused by the provider: {why}")
         for kind, count in answers.results.odd.items():
             self.report(f"{batch.name}: {count} times {kind}")
+
+    def _require_time_left(self, batch: Batch, remote: RemoteBatch) -> None:
+        """Reject a batch that has not ended if its status is unknown, or its time is over."""
+        end = remote.expires or max(batch.created, self._started) + _WINDOW
+        is_late, is_known = time.time() > end + _LATENESS, remote.status in UNDER_WAY
+        if is_late or not is_known:
+            unknown = "" if is_known else ", which labeler does not know"
+            late = " and is overdue: see the provider's own list" if is_late else ""
+            raise JudgeError(
+                f"the batch has the status {remote.status!r}{unknown}{late}; it should end by "
+                f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} UTC",
+                reason="overdue" if is_late else "incomplete",
+            )
+
+    async def _fetched(self, batch: Batch, remote: RemoteBatch) -> list[Path]:
+        """Fetch the files of an ended batch; errors, which nobody paid for, may be gone.
+
+        Raises:
+            JudgeError: the provider does not hand out the answers yet, or cannot be reached.
+        """
+        if not remote.is_whole:
+            raise JudgeError(
+                f"the provider says that the batch is {remote.status} and counts "
+                f"{remote.completed} answers, and does not name their file yet: collect again "
+                "later, to look again; nothing is asked again meanwhile",
+                reason="incomplete",
+            )
+        files = []
+        for kind, file_id in (("output", remote.output_file), ("errors", remote.error_file)):
+            path = batch.file(kind)
+            try:
+                if file_id and not path.exists():
+                    await self.client.download(file_id, path)
+            except JudgeError as error:
+                if error.reason != "not_found" or kind == "output":
+                    raise
+                self.report(f"{batch.name}: its file of errors is gone")
+            else:
+                files += [path] * bool(file_id)
+        return files
 
 
 @dataclass

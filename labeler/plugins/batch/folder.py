@@ -34,8 +34,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import AliasPath, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
+from labeler.catalog import snake_case
 from labeler.data.lines import (
     BOM,
     durable,
@@ -79,8 +87,22 @@ MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
 ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 """A provider's statuses of a batch that gets no more answers."""
+_SPELLINGS = {
+    **dict.fromkeys(("succeeded", "success", "complete", "done", "finished", "ended"), "completed"),
+    **dict.fromkeys(("timeout", "timed_out", "timeout_exceeded"), "expired"),
+    **dict.fromkeys(("canceled", "aborted"), "cancelled"),
+    **dict.fromkeys(("error", "errored", "rejected"), "failed"),
+    **dict.fromkeys(("canceling", "cancellation_requested"), "cancelling"),
+    **dict.fromkeys(("running", "processing", "started"), "in_progress"),
+    **dict.fromkeys(("created", "submitted", "scheduled", "queued", "pending"), "validating"),
+}
+"""Other servers' words for OpenAI's statuses, in small letters and without :data:`_PREFIX`."""
+_PREFIX = re.compile(r"(job|batch)_(state|status)_")
+UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 """Limits of one file of requests: slightly less than OpenAI's."""
+_OF_BATCH = frozenset({"not_found", "unclear", "incomplete", "overdue"})
+"""Reasons that may keep a batch open for good."""
 _MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
 _ANY_KEY = re.compile(rb"[0-9a-f]{64}")
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
@@ -99,6 +121,8 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
 
     id: str = Field(min_length=1)
     status: str = Field("unknown", pattern=r"^[a-z_]{1,32}$")
+    expires: float | None = Field(None, gt=0, lt=1e11, validation_alias="expires_at")
+    """Unix time at which it ends at the latest."""
     total: int = _counted("total")
     """Requests in it; 0 while they are not counted yet."""
     completed: int = _counted("completed")
@@ -108,7 +132,9 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
     input_file: str | None = _named("input_file_id")
     marker: str | None = _named("metadata", MARKER)
     """Our name of it."""
-    problems: tuple[str, ...] = Field((), validation_alias=AliasPath("errors", "data"))
+    problems: tuple[str, ...] = Field(
+        (), validation_alias=AliasChoices(AliasPath("errors", "data"), "errors")
+    )
     """Short codes of why it was rejected; never the provider's words."""
 
     @field_validator("*", mode="wrap")
@@ -123,6 +149,12 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
                 raise
             return field.get_default()
 
+    @field_validator("status", mode="before")
+    @classmethod
+    def _as_openai(cls, status: object) -> str:
+        word = _PREFIX.sub("", snake_case(text_of(status)[:64]))
+        return _SPELLINGS.get(word, word)
+
     @field_validator("problems", mode="before")
     @classmethod
     def _codes(cls, problems: object) -> tuple[str, ...]:
@@ -135,9 +167,11 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
     def is_whole(self) -> bool:
         """True if the batch has ended and the file of its answers, if any, is named.
 
-        A server may report the end of a batch a moment before it names the file.
+        A server may report the end of a batch a moment before it names the file, and may count
+        nothing. A completed batch has a file, of errors at least.
         """
-        return self.status in ENDED and (self.output_file is not None or not self.completed)
+        has_answers = self.completed or (self.status == "completed" and self.error_file is None)
+        return self.status in ENDED and (self.output_file is not None or not has_answers)
 
 
 class Results(Frozen, frozen=False):
@@ -305,7 +339,7 @@ class Batch(Frozen, frozen=False):
         except JudgeError as error:
             kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
             message = f"{self.name}: {error}"
-            if self.state in UNSENT or error.reason in {"not_found", "unclear", "incomplete"}:
+            if self.state in UNSENT or error.reason in _OF_BATCH:
                 drop = self.command("cancel", "--drop")
                 message += f"; `{drop}` gives up its answers, so that its rows can be bought again"
             raise kind(message, reason=error.reason) from None

@@ -121,12 +121,12 @@ def _tree(spans: Sequence[Span]) -> _Node:
     top = _Node(Span(spans[0].trace_id, "", None, "other", 0, ""))
     for node in nodes.values():
         nodes.get(node.span.parent or "", top).below.append(node)
-    level, seen = top.below, 0
-    for _ in range(_DEEPEST):
-        seen += len(level)
+    level, seen, depth = top.below, 0, 0
+    while level:
+        seen, depth = seen + len(level), depth + 1
+        if depth > _DEEPEST:
+            raise Unjoinable("too_deep")
         level = list(chain.from_iterable(node.below for node in level))
-    if level:
-        raise Unjoinable("too_deep")
     if seen < len(nodes):
         raise Unjoinable("cyclic_parents")
     for node in (top, *nodes.values()):
