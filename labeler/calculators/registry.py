@@ -410,13 +410,35 @@ FIELD_WORDS: Mapping[str, FieldWords] = {
 """Words by field, the most telling field first."""
 
 
-def flips_in_words(share: float, sentences: int, lean: float | None) -> str:
-    """Return how a judge's relevance differs between labels of equal documents.
+@dataclass(frozen=True, kw_only=True)
+class Flipped:
+    """Relevance that differs between labels of equal documents.
 
-    Args:
-        share: of the sentences that only one label of a pair calls relevant.
-        sentences: number of sentences.
-        lean: to the sentences that the response uses, from -1 to 1; ``None`` if undefined.
+    Attributes:
+        sentences: document sentences, each counted once for each pair of labels.
+        flipped: share of these that only one label of the pair calls relevant; ``None`` without
+            sentences.
+        lean: over flipped sentences that only one response of the pair uses: the share that is
+            relevant by the label of that response, minus the share by the other label, from -1 to
+            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
+            sentences.
     """
-    leans = "" if lean is None else f", lean to used sentences {lean:+.2f} (-1 to 1)"
-    return f"{percent(share, 1)} of {plural(sentences, 'sentence')} flipped{leans}"
+
+    sentences: int
+    flipped: float | None
+    lean: float | None
+
+    @staticmethod
+    def shares(sentences: int, flipped: int, same: int, other: int) -> dict[str, Any]:
+        """Return the attributes, by counts of all sentences, flipped ones, and those used."""
+        lean = (same - other) / (same + other) if same + other else None
+        share = flipped / sentences if sentences else None
+        return {"sentences": sentences, "flipped": share, "lean": lean}
+
+    @property
+    def flips(self) -> str:
+        """The share and the lean in words; empty if no sentence is flipped."""
+        if not self.flipped:
+            return ""
+        leans = "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
+        return f"{percent(self.flipped, 1)} of {plural(self.sentences, 'sentence')} flipped{leans}"
