@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
-from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
+from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -153,7 +153,7 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
     from labeler.cli.options import expand_options
 
     single = _typer(add_completion=False)
-    expanded = expand_options(function, {"help_all": HelpAll} if name in SHORT else None)
+    expanded = expand_options(function, {"help_all": HelpAll} if name in _short_help() else None)
     runnable = _raise_closed_pipe(expanded, pipe_closed)
     single.command(name, cls=HelpfulCommand)(runnable)
     return get_command(single)
@@ -329,50 +329,12 @@ def _print_error(message: str) -> int:
 # rich would take ``[tool.labeler]`` for markup and drop it.
 
 
-class Short(NamedTuple):
-    """The short help of a command.
+@cache
+def _short_help() -> dict[str, Any]:
+    """Return the options that short help shows, and its examples, by command."""
+    import tomllib
 
-    Attributes:
-        options: names of the options to show.
-        examples: command lines.
-    """
-
-    options: str
-    examples: tuple[str, ...]
-
-
-_ROWS = "id_from columns preset"
-_JUDGE = "judge model profile"
-SHORT = {
-    "label": Short(
-        f"output {_JUDGE} {_ROWS} base_url store budget concurrency retry_failed repeat config",
-        (
-            "labeler label rows.jsonl --judge openai:gpt-5-mini -o labels.jsonl",
-            "labeler label results.csv --map documents=contexts --judge embedded",
-        ),
-    ),
-    "estimate": Short(
-        f"{_JUDGE} {_ROWS} base_url store latency price as_json",
-        ("labeler estimate rows.jsonl --judge openai:gpt-5-mini --profile claims",),
-    ),
-    "score": Short(
-        f"output judge model criteria samples {_ROWS} base_url store budget concurrency repeat",
-        ("labeler score rows.jsonl --judge openai:gpt-5-mini --criteria rubric_faithfulness",),
-    ),
-    "similarity": Short(
-        f"output judge model embedder {_ROWS} base_url store budget concurrency",
-        ("labeler similarity rows.jsonl --judge openai:gpt-5-mini -o questions.jsonl",),
-    ),
-    "submit": Short(
-        f"{_JUDGE} {_ROWS} store price as_json",
-        ("labeler batch submit rows.jsonl --judge openai:gpt-5-mini",),
-    ),
-    "metrics": Short(
-        "output ids rows as_json by every details listing threshold",
-        ("labeler metrics labels.jsonl --by topic", "labeler metrics labels.jsonl --all"),
-    ),
-}
-"""By command; the help of other commands shows all options."""
+    return tomllib.loads((pkgutil.get_data(__name__, "short_help.toml") or b"").decode())
 
 
 _ONE_BREAK = re.compile(r"(?<!\n)\n(?!\n) *")
@@ -415,8 +377,8 @@ class HelpfulCommand(TyperCommand):
 
         shown = copy(self)
         shown.params = [copy(one) for one in self.params]
-        if not complete and self.name in SHORT:
-            _shorten(shown, SHORT[self.name])
+        if not complete and self.name in _short_help():
+            _shorten(shown, **_short_help()[self.name])
         texts: Any = (shown, *shown.params)
         for one in texts:
             one.help = one.help and escape(_ONE_BREAK.sub(" ", one.help))
@@ -468,16 +430,16 @@ HelpAll = Annotated[
 """An option of each command whose help is short."""
 
 
-def _shorten(command: Any, short: Short) -> None:  # noqa: ANN401 - a command of typer
+def _shorten(command: Any, options: str, examples: list[str]) -> None:  # noqa: ANN401 - of typer
     """Hide the options that short help leaves out, and show examples below."""
-    order = [*short.options.split(), "help_all"]
-    options = [one for one in command.params if one.param_type_name == "option"]
-    hidden = [one for one in options if one.name not in order and not one.hidden]
-    for one in options:
+    order = [*options.split(), "help_all"]
+    every = [one for one in command.params if one.param_type_name == "option"]
+    hidden = [one for one in every if one.name not in order and not one.hidden]
+    for one in every:
         one.rich_help_panel, one.hidden = None, one.hidden or one in hidden
         if one.type_descriptor.annotation in {int, float}:
             one.metavar = "N"  # the whole type and its range take a third of the line
-    listed = sorted(set(options) - set(hidden), key=lambda one: order.index(one.name))
-    command.params = [*(one for one in command.params if one not in options), *listed, *hidden]
-    lines = "\n\n".join(("Examples:", *short.examples))
+    listed = sorted(set(every) - set(hidden), key=lambda one: order.index(one.name))
+    command.params = [*(one for one in command.params if one not in every), *listed, *hidden]
+    lines = "\n\n".join(("Examples:", *examples))
     command.epilog = f"{lines}\n\n{len(hidden)} more options: --help-all"

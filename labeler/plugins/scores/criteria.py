@@ -163,7 +163,8 @@ def choose_criteria(
     if isinstance(wanted, str | Path | Criterion) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     chosen: dict[str, Criterion] = {}
-    taken = _taken_names()
+    others = {name.partition(":")[0] for name in METRICS.names()}
+    taken = {ALL, *COLUMNS, *others} - CRITERIA.keys()
     for criterion in (found for one in wanted for found in _named(one)):
         if criterion.name in chosen:
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
@@ -176,10 +177,6 @@ def choose_criteria(
     if not chosen:
         raise UsageError(f"no criterion is given; have: {', '.join(CRITERIA)}, or a TOML file")
     return list(chosen.values())
-
-
-def _taken_names() -> set[str]:
-    return {ALL, *COLUMNS, *(name.partition(":")[0] for name in METRICS.names())} - CRITERIA.keys()
 
 
 def _named(one: str | Path | Criterion) -> Iterable[Criterion]:

@@ -356,8 +356,7 @@ def score_rows(
     stream = run.read(rows, every)
     require_different(stream.first, every)
     for plan in plans:
-        first = _first_tasks(plan, stream.first)
-        choose_mode(plan[0].judge, first, run.cache)
+        choose_mode(plan[0].judge, _first_tasks(plan, stream.first), run.cache)
     ready = [one for plan in plans for one in _with_steps(plan, run)]
     for outcome in submit_rows(run, stream, ready):
         if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
