@@ -22,6 +22,7 @@ import os
 import pkgutil
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
@@ -54,53 +55,17 @@ GATE_EXAMPLES = {
 _PIPE_CLOSED = "the reader left before all was written"
 
 
-_LABEL, _MEASURE, _COMPARE, _AUDIT = "Label", "Measure", "Compare", "Audit"
-_EVIDENCE, _REVIEW, _STORE = "Evidence", "Review", "Store and files"
+_DECLARED = tomllib.loads((pkgutil.get_data(__name__, "commands.toml") or b"").decode())
 _COMMANDS = {
-    "quickstart": (_LABEL, "label.quickstart"),
-    "label": (_LABEL, "label.label"),
-    "estimate": (_LABEL, "label.estimate"),
-    "metrics": (_MEASURE, "measure.metrics"),
-    "check": (_MEASURE, "check.check"),
-    "report": (_MEASURE, "measure.report"),
-    "compare": (_COMPARE, "compare.compare"),
-    "diff": (_COMPARE, "compare.diff"),
-    "agree": (_COMPARE, "compare.agree"),
-    "thresholds": (_COMPARE, "compare.thresholds"),
-    "audit": (_AUDIT, "audit.audit"),
-    "show": (_AUDIT, "audit.show"),
-    "worst": (_AUDIT, "audit.worst"),
-    "exam": (_EVIDENCE, "evidence.exam"),
-    "review": (_REVIEW, "review.review"),
-    "certify": (_EVIDENCE, "evidence.certify"),
-    "doubt": (_EVIDENCE, "evidence.doubt"),
-    "prompt": (_STORE, "store.prompt"),
-    "anchors.make": (None, "evidence.make_anchors"),
-    "anchors.check": (None, "evidence.check_anchors"),
-    "corrections.apply": (None, "review.apply"),
-    "store.merge": (None, "store.merge"),
-    "store.verify": (None, "store.verify"),
-    "store.delete": (None, "store.delete"),
-    "store.export": (None, "store.export"),
-    "store.import": (None, "store.import_"),
+    name: (None if "." in name else heading, place)
+    for heading, places in _DECLARED["commands"].items()
+    for name, place in places.items()
 }
-"""Heading and function of each command; the name of one in a group has the group's before a dot."""
+"""Heading and function of each command."""
+_SHORT = _DECLARED["short"]
+"""Options that short help shows, and examples, by command."""
 _WRITES = {"label", "store.export"}
 """Commands whose work is unfinished if the reader closes the pipe; the others only show data."""
-_GROUPS = {
-    "anchors": (
-        _EVIDENCE,
-        "See whether the judge has changed: ask it about the same records again.",
-    ),
-    "batch": (_LABEL, "Label rows within a day at half the price."),
-    "corrections": (
-        _REVIEW,
-        "Exchange people's corrections with other tools, and apply them.",
-    ),
-    "import": (_STORE, "Import labels and traces that were made elsewhere."),
-    "store": (_STORE, "Merge, verify, export, import and delete stored labels."),
-}
-"""Heading and description of each group."""
 
 
 class LazyCommand(TyperCommand):
@@ -153,7 +118,7 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
     from labeler.cli.options import expand_options
 
     single = _typer(add_completion=False)
-    expanded = expand_options(function, {"help_all": HelpAll} if name in _short_help() else None)
+    expanded = expand_options(function, {"help_all": HelpAll} if name in _SHORT else None)
     runnable = _raise_closed_pipe(expanded, pipe_closed)
     single.command(name, cls=HelpfulCommand)(runnable)
     return get_command(single)
@@ -228,9 +193,10 @@ app = _typer(
     cls=_Group,
     help="Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
-for _name, (_panel, _line) in _GROUPS.items():
+for _name, _group in _DECLARED["groups"].items():
     _class = type("Group", (_Group,), {"prefix": f"{_name}."})
-    app.add_typer(_typer(cls=_class, help=_line), name=_name, rich_help_panel=_panel)
+    _typed = _typer(cls=_class, help=_group["help"])
+    app.add_typer(_typed, name=_name, rich_help_panel=_group["heading"])
 
 
 def _print_version(wanted: bool) -> None:
@@ -329,14 +295,6 @@ def _print_error(message: str) -> int:
 # rich would take ``[tool.labeler]`` for markup and drop it.
 
 
-@cache
-def _short_help() -> dict[str, Any]:
-    """Return the options that short help shows, and its examples, by command."""
-    import tomllib
-
-    return tomllib.loads((pkgutil.get_data(__name__, "short_help.toml") or b"").decode())
-
-
 _ONE_BREAK = re.compile(r"(?<!\n)\n(?!\n) *")
 """A line break within a paragraph of a docstring, which rich would keep in narrower help."""
 
@@ -377,8 +335,8 @@ class HelpfulCommand(TyperCommand):
 
         shown = copy(self)
         shown.params = [copy(one) for one in self.params]
-        if not complete and self.name in _short_help():
-            _shorten(shown, **_short_help()[self.name])
+        if not complete and self.name in _SHORT:
+            _shorten(shown, **_SHORT[self.name])
         texts: Any = (shown, *shown.params)
         for one in texts:
             one.help = one.help and escape(_ONE_BREAK.sub(" ", one.help))

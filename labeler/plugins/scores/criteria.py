@@ -130,9 +130,10 @@ class Criterion(Frozen):
 CRITERIA: Catalog[Criterion] = Catalog("criterion", extra=("FILE.toml",))
 """Built-in criteria: a score from 1 to 5 each, with anchors."""
 
-for _written in tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))[
-    "criterion"
-]:
+_shipped = tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))
+BLOCKS: dict[str, str] = _shipped["blocks"]
+"""Lines of the prompt about the parts that a criterion may show."""
+for _written in _shipped["criterion"]:
     CRITERIA.add(_written["name"], Criterion(**_written))
 
 _Text = Annotated[str, Field(min_length=1)]
