@@ -62,7 +62,7 @@ _COMMANDS = {
     for name, place in places.items()
 }
 """Heading and function of each command."""
-_SHORT = _DECLARED["short"]
+SHORT = _DECLARED["short"]
 """Options that short help shows, and examples, by command."""
 _WRITES = {"label", "store.export"}
 """Commands whose work is unfinished if the reader closes the pipe; the others only show data."""
@@ -83,7 +83,7 @@ class LazyCommand(TyperCommand):
         else:
             point, panel = offered("commands")[name], "Plug-ins"
             line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
-        super().__init__(name.rpartition(".")[2], help=line)
+        super().__init__(name.rpartition(".")[2], help=line.replace("[", r"\["))  # no markup
         self.rich_help_panel = panel
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
@@ -118,7 +118,7 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
     from labeler.cli.options import expand_options
 
     single = _typer(add_completion=False)
-    expanded = expand_options(function, {"help_all": HelpAll} if name in _SHORT else None)
+    expanded = expand_options(function, {"help_all": HelpAll} if name in SHORT else None)
     runnable = _raise_closed_pipe(expanded, pipe_closed)
     single.command(name, cls=HelpfulCommand)(runnable)
     return get_command(single)
@@ -154,35 +154,26 @@ class _Group(TyperGroup):
         super().__init__(**settings)
         unloaded: dict[str, Any] = dict.fromkeys(self._own(_COMMANDS))
         self.commands = unloaded | dict(self.commands)
-        self._listed: dict[str, LazyCommand] = {}
-        self._listing = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
         bare = not args and not ctx.resilient_parsing  # completion parses without running
         return super().parse_args(ctx, ["--help"] if bare else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own
-        from rich.markup import escape
-
-        self._listing, self._listed = True, {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            command.help = escape(command.help)
+        ctx.resilient_parsing = True  # as for completion, commands are listed, not imported
         super().format_help(ctx, formatter)
-        self._listing, self._listed = False, {}
+        ctx.resilient_parsing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
-        return [*super().list_commands(ctx), *sorted(self._own(offered("commands")))]
+        declared = sorted(self._own(offered("commands")))
+        return [*dict.fromkeys([*super().list_commands(ctx), *declared])]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
-        if found := super().get_command(ctx, cmd_name):
+        found = super().get_command(ctx, cmd_name)
+        if found or cmd_name not in self.list_commands(ctx):
             return found
-        if cmd_name not in self.commands and cmd_name not in self._own(offered("commands")):
-            return None
-        if cmd_name not in self._listed:
-            self._listed[cmd_name] = LazyCommand(self.prefix + cmd_name)
-        command = self._listed[cmd_name]
-        return command if self._listing or ctx.resilient_parsing else command.loaded()
+        command = LazyCommand(self.prefix + cmd_name)
+        return command if ctx.resilient_parsing else command.loaded()
 
     def _own(self, names: Iterable[str]) -> list[str]:
         own = (name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix))
@@ -335,8 +326,8 @@ class HelpfulCommand(TyperCommand):
 
         shown = copy(self)
         shown.params = [copy(one) for one in self.params]
-        if not complete and self.name in _SHORT:
-            _shorten(shown, **_SHORT[self.name])
+        if not complete and self.name in SHORT:
+            _shorten(shown, **SHORT[self.name])
         texts: Any = (shown, *shown.params)
         for one in texts:
             one.help = one.help and escape(_ONE_BREAK.sub(" ", one.help))
