@@ -28,7 +28,7 @@ from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
 from labeler.data.parsing import to_example
 from labeler.errors import BadRow, UsageError
-from labeler.plugins.traces.joining import REASONS, Unjoinable, has_root, rows_of
+from labeler.plugins.traces.joining import NOTES, REASONS, Unjoinable, has_root, rows_of
 from labeler.plugins.traces.spans import Span, SpanFault, spans_of
 from labeler.sentences.characters import plain_json
 from labeler.sentences.display import plural
@@ -78,17 +78,6 @@ class TraceChoice:
 
 def _printed(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-NOTES = {
-    "filtered": ("trace", "filtered out by --where"),
-    "over_limit": ("trace", "over --per-day"),
-    "without_root": ("trace", "joined without their root, which is in no file"),
-    "with_media": ("row", "with images or files, which no judge is shown"),
-    "repeated": ("span", "occurred twice, alike, and counted once"),
-    "replaced": ("span", "occurred twice, unlike: the last one counts"),
-}
-"""What else is counted, and what was odd about it."""
 
 
 @dataclass
