@@ -5,7 +5,6 @@ The spans of a trace may be far apart, or in several files: they are kept on dis
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 import sys
@@ -233,6 +232,7 @@ class _SpanTable:
         self._choice, self._counts = choice, counts
         # An empty name is a private file of SQLite, deleted on close.
         self._table = sqlite3.connect("", isolation_level=None)
+        self.close = self._table.close
         for statement in ("PRAGMA journal_mode=OFF", "BEGIN", _CREATE):
             self._table.execute(statement)
 
@@ -317,8 +317,3 @@ class _SpanTable:
             raise Unjoinable("too_large")
         find = "SELECT content FROM spans WHERE trace = ? ORDER BY start, span"
         return [_DECODER.decode(content) for (content,) in self._table.execute(find, (trace,))]
-
-    def close(self) -> None:
-        """Remove the table."""
-        with contextlib.suppress(sqlite3.Error):
-            self._table.close()
