@@ -10,8 +10,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, repeat
-from operator import is_
+from itertools import chain
 from typing import Any, TypeAlias
 
 from labeler.catalog import snake_case
@@ -125,8 +124,9 @@ def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
 
 def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
     """Yield what reading leaves out."""
-    for name, value in found.items() if any(map(is_, read.values(), repeat(None))) else ():
-        if read.get(name) is None and isinstance(value, str) and value.strip():
+    for name in [name for name in found if read.get(name) is None]:
+        value = found[name]
+        if isinstance(value, str) and value.strip():
             text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
             yield f"missing {name}", text
     response = found.get("response")
