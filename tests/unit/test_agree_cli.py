@@ -228,6 +228,9 @@ def test_verdicts_on_every_document_sentence_make_relevance(agree: Run) -> None:
     means = [(one["mean_a"], one["mean_b"]) for one in both]
     assert means == [pytest.approx((1 / 3, 2 / 3)), pytest.approx((1 / 3, 0))]
     assert both[0]["kappa"]["undefined"] == "not_yes_or_no"
+    assert both[0]["caution"].endswith(
+        "alpha can be near 0 or 1 by chance; read the share of agreement"
+    )
 
 
 def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> None:
