@@ -131,7 +131,7 @@ class Noisy:
         right = truth(self._known[asked.text], asked)
         if asked.options:
             return right
-        draw = random.Random(f"{asked.text}\0{asked.kind}\0{asked.key}")  # noqa: S311 - not for secrets
+        draw = random.Random(f"{asked.text}\0{asked.kind}\0{asked.key}")
         seen = draw.gauss(_SHIFT if right else 0.0, 1.0)
         prior = self._odds[asked.kind]
         odds = prior / (1 - prior) * math.exp(_SHIFT * seen - _SHIFT * _SHIFT / 2)

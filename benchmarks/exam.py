@@ -11,16 +11,13 @@ spot, drawn among the kinds of damage, catches 30 % of it and 90 % of every othe
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import labeler
-from judge_dialects import write_block
-from judges import line, true_labels
+from harness import options, publish, table
 from labeler.comparing.calibration import FIELDS as VERDICTS
 from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import DAMAGED, KINDS, as_example, in_turn
@@ -32,7 +29,7 @@ from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import in_percent, percent
-from ragbench_data import ragbench_files, ragbench_folder
+from published import published
 from support.answers import answer
 
 RECORDS, LABELED, FLIPS, CHANGE, SUPPORTED = 80, 1000, 0.03, 0.10, 0.8
@@ -77,20 +74,21 @@ def first_alarm(
 
 def anchors(tries: int) -> Iterator[str]:
     """How often a change is found within 3 looks, and how often there is a false alarm."""
-    yield line(["the judge", "series", "found within 3 looks", "at the first look", "alarm before"])
-    yield line(["---", *["--:"] * 4])
+    lines = []
     for since in (1, 2, 5, 20):
         random = np.random.default_rng(since)
         found = [first_alarm(random, CHANGE, since, since + 2) for _ in range(tries)]
         counts = [sum(one is not None and one >= since for one in found), found.count(since)]
         early = sum(one is not None and one < since for one in found)
         shares = [f"{one / tries:.1%}" for one in (*counts, early)]
-        yield line([f"changes before look {since}", tries, *shares])
+        lines.append([f"changes before look {since}", tries, *shares])
     for supported in (SUPPORTED, 0.95):
         random = np.random.default_rng(0)
         false = sum(first_alarm(random, 0.0, 1, 50, supported) is not None for _ in range(tries))
         series = f"never changes, 50 looks, {percent(supported)} supported"
-        yield line([series, tries, "", "", f"{false / tries:.1%}"])
+        lines.append([series, tries, "", "", f"{false / tries:.1%}"])
+    heads = ["the judge", "series", "found within 3 looks", "at the first look", "alarm before"]
+    return table(heads, lines)
 
 
 def rows(random: np.random.Generator, count: int) -> list[labeler.Example]:
@@ -158,24 +156,19 @@ def exams(tries: int) -> Iterator[str]:
 
 
 def embedded(_: int) -> Iterator[str]:
-    """The embedded judge's own table, on RAGBench's test rows."""
-    files = ragbench_files(ragbench_folder())
-    published = [one for one in true_labels(files, "all") if isinstance(one, LabelRecord)]
-    asked = [as_example(one.example) for one in published if one.example.response]
+    """The embedded judge's own table, on RAGBench's rows."""
+    truth = published()
+    asked = [as_example(one.example) for one in truth if one.example.response]
     found: Exam = labeler.exam(asked, judge="embedded", n=COPIES, store=labeler.MemoryStore())
-    yield found.sentence
-    yield ""
-    yield line(["kind", "what was done", "copies", "right", "95 %", "blind spot"])
-    yield line(["---", "---", "--:", "--:", "---", "---"])
+    lines = []
     for one in found.rates:
         low, high = one.interval or (0.0, 1.0)
         share = "-" if one.value is None else percent(one.value)
+        ends = f"{in_percent(low)} to {percent(high)}"
         spot = "yes" if one.is_blind_spot else ""
-        yield line(
-            [one.kind, one.says, one.copies, share, f"{in_percent(low)} to {percent(high)}", spot]
-        )
-    yield ""
-    yield really_unsupported(published)
+        lines.append([one.kind, one.says, one.copies, share, ends, spot])
+    heads = ["kind", "what was done", "copies", "right", "95 %", "blind spot"]
+    yield from (found.sentence, "", *table(heads, lines, left=2), "", really_unsupported(truth))
 
 
 def really_unsupported(published: Sequence[LabelRecord]) -> str:
@@ -206,16 +199,12 @@ PARTS: dict[str, Callable[[int], Iterator[str]]] = {
 
 def main() -> None:
     """Simulate, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--only", choices=list(PARTS))
     parser.add_argument("--tries", type=int, default=200)
-    parser.add_argument("--write", type=Path, metavar="PAGE")
     given = parser.parse_args()
     for name in [given.only] if given.only else PARTS:
-        lines = list(PARTS[name](given.tries))
-        print(*lines, sep="\n", flush=True)
-        if given.write:
-            write_block(given.write, name, lines)
+        publish(given.write, name, PARTS[name](given.tries))
 
 
 if __name__ == "__main__":

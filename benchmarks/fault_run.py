@@ -219,7 +219,7 @@ class Peer:
                     *("--form", self.form, "--timeout", work.timeout),
                     *("--concurrency", work.concurrency),
                 ]
-                subprocess.run(  # noqa: S603 - our own program
+                subprocess.run(
                     [str(python), str(script), *map(str, options)],
                     cwd=home,
                     env=quiet(home),

@@ -14,7 +14,6 @@ differs.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import gzip
 import hashlib
@@ -29,19 +28,14 @@ from typing import Any
 from unittest import mock
 
 import labeler
-from audit_ragbench import Ranked
-from judge_figures import area
-from judges import ask
+from audit_ragbench import KINDS, Planted, Ranked, figures, plant
 from labeler.audit import Subject, examine, suspicion_score
 from labeler.audit.auditing import SecondJudge
 from labeler.cli import run
 from labeler.judges.embedded import second_opinion
-from labeler.labeling.failures import record_or_failure
-from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
-from planted_errors import KINDS, Planted, figures, plant
+from published import area, judged
 from ragbench_data import ragbench_rows
 from wire.provider import Provider
 
@@ -249,16 +243,16 @@ def powers(truth: Iterable[LabelRecord]) -> Iterator[tuple[str, Json]]:
         for title, second in (("", lambda _: None), (", with the witness", second_opinion)):
             rows = list(verdicts(plant(records, planter), second))
             yield f"{name}: AUROC of verdicts{title}", area(rows)
-    judged = {one.id: one for one in on_published_sentences(records)}
+    made = {one.id: one for one in judged(records)[0]}
     wrong = [
-        (judged[one.id], one.label.overall_supported != judged[one.id].label.overall_supported)
+        (made[one.id], one.label.overall_supported != made[one.id].label.overall_supported)
         for one in records
     ]
     yield "embedded judge: AUROC of records", area([Ranked(doubt(one), w) for one, w in wrong])
     rows = [
-        Ranked(doubt(judged[one.id], key), supported[0] != supported[1])
+        Ranked(doubt(made[one.id], key), supported[0] != supported[1])
         for one in records
-        for key, supported in both_verdicts(one, judged[one.id])
+        for key, supported in both_verdicts(one, made[one.id])
     ]
     yield "embedded judge: AUROC of verdicts", area(rows)
 
@@ -270,16 +264,6 @@ def verdicts(planted: Iterable[Planted], second: SecondJudge) -> Iterator[Ranked
             subject = Subject(record, second(record))
             found = [f for f in examine(record, second(record))[0] if one.key in f.keys]
             yield Ranked(suspicion_score(found, subject.disagreements.get(one.key, 0.0)), wrong)
-
-
-def on_published_sentences(truth: Iterable[LabelRecord]) -> list[LabelRecord]:
-    """Return the embedded judge's labels of the very sentences that published labels have."""
-    judge = labeler.EmbeddedJudge()
-    how = label_tasks(judge, LabelOptions())
-    tasks = [how.keyed_task(one.example) for one in truth]
-    replies, _ = asyncio.run(ask(judge, tasks))
-    outcomes = map(record_or_failure, tasks, replies)
-    return [one for one in outcomes if isinstance(one, LabelRecord)]
 
 
 def doubt(record: LabelRecord, key: str | None = None) -> float:

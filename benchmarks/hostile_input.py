@@ -169,7 +169,7 @@ def ask(url: str) -> str:
 
 
 def _measured(case: str, goal: int, *child: str) -> Memory:
-    done = subprocess.run(  # noqa: S603 - this program
+    done = subprocess.run(
         [sys.executable, __file__, *child], stdout=subprocess.PIPE, text=True, check=True
     )
     found = json.loads(done.stdout.splitlines()[-1])

@@ -8,12 +8,10 @@ It takes half an hour; with ``--keep FOLDER``, the same command goes on after an
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import resource
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from interval_page import page
+from harness import options, publish
+from interval_page import SCIPY, Coverage, Row, Table, as_table, measured, page
 from interval_populations import (
     DIFFERENCES,
     JUDGED,
@@ -43,7 +42,6 @@ from interval_populations import (
     questions_of,
     shares_of,
 )
-from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, report
 from labeler.calculators.agreement import (
     PAIR,
     agreement_intervals,
@@ -206,32 +204,35 @@ def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:
     return {"slope": found}
 
 
-def covered_lines(
+def covered_rows(
+    column: str,
     name: str,
     measure: Callable[..., Found],
     *,
     draws: int,
-    scipy: Mapping[str, str] | None = None,
-) -> Iterator[str]:
-    """Yield the coverage of one population, a line a size and estimate.
+    scipy: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[Row]:
+    """Yield the coverage of one population, a row a size and estimate.
 
     Args:
+        column: columns of the population, and of the estimate if there are several.
         name: the population.
         measure: returns the coverage of a size.
-        draws: data sets a line.
+        draws: data sets a row.
         scipy: cells of scipy by population and size; ``None`` without such columns.
     """
+    first, *more = column.split(" | ")
     for size in SIZES:
-        found = measure(size, draws=draws)
-        for key, one in found.items():
-            line = [name, str(size), *([key] if len(found) > 1 else ())]
-            line.append(one.cells())
-            line += [] if scipy is None else [scipy.get(f"{name} {size}", NO_SCIPY)]
-            yield f"| {' | '.join(line)} |"
+        for key, one in measure(size, draws=draws).items():
+            row = {first: name, "n": str(size), **dict.fromkeys(more, key), **one.cells()}
+            if scipy is not None:
+                cells = scipy.get(f"{name} {size}", ("-", "-", "-"))
+                row |= zip(SCIPY, cells, strict=True)
+            yield row
 
 
-def gate_lines(differences: Differences, *, draws: int) -> Iterator[str]:
-    """Yield how often gates on a drop of at most .02 are missed, a line a size."""
+def gate_rows(differences: Differences, *, draws: int) -> Iterator[Row]:
+    """Yield how often gates on a drop of at most .02 are missed, a row a size."""
     drop = -differences.mean
     for size in SIZES:
         rng = np.random.default_rng(size)
@@ -244,8 +245,9 @@ def gate_lines(differences: Differences, *, draws: int) -> Iterator[str]:
             if isinstance(made, Interval):
                 certain += made.low > MOST_DROP
                 upper += made.high > MOST_DROP
-        shares = " | ".join(f"{count / draws:.1%}" for count in (point, certain, upper))
-        yield f"| {differences.name} | {drop:+z.3f} | {size} | {shares} |"
+        counts = {"mean": point, "certain drop": certain, "drop not excluded": upper}
+        known = {"differences": differences.name, "drop": f"{drop:+z.3f}", "n": str(size)}
+        yield known | {name: f"{count / draws:.1%}" for name, count in counts.items()}
 
 
 class Contradictions(NamedTuple):
@@ -285,16 +287,20 @@ def contradictions(differences: Differences, size: int, *, comparisons: int) -> 
     return Contradictions(inside / comparisons, verdicts, wrong)
 
 
-def contradiction_lines(differences: Differences, *, comparisons: int) -> Iterator[str]:
-    """Yield the verdicts of simulated comparisons of one population, a line a size."""
+def contradiction_rows(differences: Differences, *, comparisons: int) -> Iterator[Row]:
+    """Yield the verdicts of simulated comparisons of one population, a row a size."""
     for size in SIZES:
         found = contradictions(differences, size, comparisons=comparisons)
-        listed = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
-        line = [differences.name, str(size), f"{found.coverage:.1%}", listed]
-        yield f"| {' | '.join([*line, str(found.contradictions)])} |"
+        yield {
+            "differences": differences.name,
+            "n": str(size),
+            "coverage": f"{found.coverage:.1%}",
+            "verdicts": ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common()),
+            "contradictions": str(found.contradictions),
+        }
 
 
-def cost_lines(*, records: int = 100_000) -> Iterator[str]:
+def cost_rows(*, records: int = 100_000) -> Iterator[Row]:
     """Processor time of one interval, and the process's peak memory after it."""
     rng = np.random.default_rng(0)
     kinds = {
@@ -308,62 +314,28 @@ def cost_lines(*, records: int = 100_000) -> Iterator[str]:
         mean_interval(numbers)
         seconds = time.process_time() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        yield f"| {name} | {len(set(numbers)):,} | {seconds:.2f} | {peak:,.0f} |"
+        known = {"values": name, "distinct": f"{len(set(numbers)):,}"}
+        yield known | {"CPU seconds": f"{seconds:.2f}", "peak MB": f"{peak:,.0f}"}
 
 
-def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
+def tables(draws: int, scipy: Mapping[str, Sequence[str]]) -> Iterator[Table]:
     """Yield the tables, without their figures."""
     error = f"{draws:,} data sets a line (Monte Carlo error {math.sqrt(0.95 * 0.05 / draws):.1%})"
+
+    def covered(
+        title: str,
+        column: str,
+        parts: Mapping[str, Callable[..., Found]],
+        scipy: Mapping[str, Sequence[str]] | None = None,
+    ) -> Table:
+        made = {
+            name: partial(covered_rows, column, name, measure, draws=draws, scipy=scipy)
+            for name, measure in parts.items()
+        }
+        return Table(title, made)
+
     # First, because the peak of the memory is that of the whole process until then.
-    yield Table(
-        "One interval of 100,000 records:",
-        "values | distinct | CPU seconds | peak MB",
-        {"cost": cost_lines},
-    )
-    yield from _tables_of_means(error, draws, scipy)
-    yield _covered(
-        f"Agreement on verdicts, of two raters, {error}:",
-        "records | n | coefficient",
-        {name: partial(agreement_coverage, draw) for name, draw in RATED.items()},
-        draws,
-    )
-    yield _covered(
-        f"Agreement on scores from 1 to 5, of judges or repeats, {error}:",
-        "scores | n | coefficient",
-        {name: partial(score_coverage, scored) for name, scored in SCORED.items()},
-        draws,
-    )
-    yield _covered(
-        f"Corrected means, with {UNLABELED:,} records that the judge alone labeled, {error}; n is "
-        "the number of human labels:",
-        "population | n | method",
-        {name: partial(corrected_coverage, name) for name in JUDGED},
-        draws,
-    )
-    yield _covered(
-        f"Slopes on length, where scores do not depend on it, {error}; n is the number of "
-        "questions:",
-        "lengths | n",
-        {name: partial(slope_coverage, lengths) for name, lengths in LENGTHS.items()},
-        draws,
-    )
-    yield Table(
-        f"How often a gate on a drop of at most {MOST_DROP} is missed, {error}: by the mean, by a "
-        "certain drop (`--on interval`), and by a drop that is not excluded:",
-        "differences | drop | n | mean | certain drop | drop not excluded",
-        {one.name: partial(gate_lines, one, draws=draws) for one in DIFFERENCES},
-    )
-    each = COMPARISONS // (len(DIFFERENCES) * len(SIZES))
-    yield Table(
-        f"{COMPARISONS:,} simulated comparisons, half of them of pairs that share a question, "
-        f"{TOGETHER} metrics at a time: does the verdict contradict the 95 % interval?",
-        "differences | n | coverage | verdicts | contradictions",
-        {one.name: partial(contradiction_lines, one, comparisons=each) for one in DIFFERENCES},
-    )
-
-
-def _tables_of_means(error: str, draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
-    """Yield the tables of means and of mean differences; held-out populations apart."""
+    yield Table("One interval of 100,000 records:", {"cost": cost_rows})
     kinds: tuple[tuple[str, str, Sequence[Any], Callable[..., Found]], ...] = (
         ("Means", "population", [*POPULATIONS, *REPEATED], coverage),
         ("Mean differences", "differences", DIFFERENCES, paired_coverage),
@@ -371,82 +343,71 @@ def _tables_of_means(error: str, draws: int, scipy: Mapping[str, str]) -> Iterat
     for title, column, populations, measure in kinds:
         for held_out in (False, True):
             apart = " of populations that no method was chosen on" if held_out else ""
-            yield _covered(
-                f"{title}{apart}, {error}:",
-                f"{column} | n",
-                {
-                    one.name: partial(measure, one)
-                    for one in populations
-                    if one.held_out is held_out
-                },
-                draws,
-                scipy,
-            )
-
-
-def _covered(
-    title: str,
-    head: str,
-    measured: Mapping[str, Callable[..., Found]],
-    draws: int,
-    scipy: Mapping[str, str] | None = None,
-) -> Table:
-    """Return a table of coverages of several populations."""
-    parts = {
-        name: partial(covered_lines, name, measure, draws=draws, scipy=scipy)
-        for name, measure in measured.items()
-    }
-    more = "" if scipy is None else f" | {SCIPY_HEAD}"
-    return Table(title, f"{head} | {HEAD}{more}", parts)
-
-
-def scipy_figures(python: str, size: int) -> list[str]:
-    """Return the cells of scipy's BCa by population and size as JSON, from its environment."""
-    script = Path(__file__).with_name("interval_scipy.py")
-    done = subprocess.run(  # noqa: S603 - the Python that was named
-        [python, str(script), *map(str, (size, DRAWS, SCIPY_RESAMPLES))],
-        capture_output=True,
-        text=True,
-        check=True,
+            own = [one for one in populations if one.held_out is held_out]
+            parts = {one.name: partial(measure, one) for one in own}
+            yield covered(f"{title}{apart}, {error}:", column, parts, scipy)
+    yield covered(
+        f"Agreement on verdicts, of two raters, {error}:",
+        "records | coefficient",
+        {name: partial(agreement_coverage, draw) for name, draw in RATED.items()},
     )
-    return done.stdout.splitlines()
+    yield covered(
+        f"Agreement on scores from 1 to 5, of judges or repeats, {error}:",
+        "scores | coefficient",
+        {name: partial(score_coverage, scored) for name, scored in SCORED.items()},
+    )
+    yield covered(
+        f"Corrected means, with {UNLABELED:,} records that the judge alone labeled, {error}; n is "
+        "the number of human labels:",
+        "population | method",
+        {name: partial(corrected_coverage, name) for name in JUDGED},
+    )
+    yield covered(
+        f"Slopes on length, where scores do not depend on it, {error}; n is the number of "
+        "questions:",
+        "lengths",
+        {name: partial(slope_coverage, lengths) for name, lengths in LENGTHS.items()},
+    )
+    yield Table(
+        f"How often a gate on a drop of at most {MOST_DROP} is missed, {error}: by the mean, by a "
+        "certain drop (`--on interval`), and by a drop that is not excluded:",
+        {one.name: partial(gate_rows, one, draws=draws) for one in DIFFERENCES},
+    )
+    each = COMPARISONS // (len(DIFFERENCES) * len(SIZES))
+    yield Table(
+        f"{COMPARISONS:,} simulated comparisons, half of them of pairs that share a question, "
+        f"{TOGETHER} metrics at a time: does the verdict contradict the 95 % interval?",
+        {one.name: partial(contradiction_rows, one, comparisons=each) for one in DIFFERENCES},
+    )
 
 
-def every_table(draws: int, scipy: str | None, keep: Path | None) -> Iterator[Table]:
-    """Yield the tables, next to scipy's figures where the Python of its environment is named."""
-    elsewhere: dict[str, str] = {}
-    for size in SIZES if scipy else ():
-        made = kept(keep, f"scipy {size}", partial(scipy_figures, scipy or "", size))
-        elsewhere |= json.loads(made)
-    yield from tables(draws, elsewhere)
+def scipy_figures(python: str) -> dict[str, list[str]]:
+    """Return the cells of scipy's BCa by population and size, from its environment."""
+    script = Path(__file__).with_name("interval_scipy.py")
+    given = map(str, (DRAWS, SCIPY_RESAMPLES, *SIZES))
+    done = subprocess.run(
+        [python, str(script), *given], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
     """Print the report, a line a size, and write its page where a file is named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="also write a page of it: one row a population"
-    )
+    parser = options(__doc__)
     parser.add_argument("--draws", type=int, default=DRAWS, help="data sets a line")
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="FOLDER",
-        help="keep finished parts there, and take those that an interrupted run has left",
-    )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="of finished parts")
     parser.add_argument("scipy", nargs="?", help="scipy=PYTHON, of an environment that has scipy")
-    arguments = parser.parse_args()
-    scipy = arguments.scipy.partition("=")[2] if arguments.scipy else None
-    lines = []
-    if arguments.keep:
-        arguments.keep.mkdir(parents=True, exist_ok=True)
-    tables_ = every_table(arguments.draws, scipy, arguments.keep)
-    for line in report(tables_, str(arguments.draws), arguments.keep):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.write:
-        arguments.write.write_text(page(lines), encoding="utf-8")
-        print(f"written to {arguments.write}", file=sys.stderr)
+    given = parser.parse_args()
+    if given.keep:
+        given.keep.mkdir(parents=True, exist_ok=True)
+    scipy = scipy_figures(given.scipy.partition("=")[2]) if given.scipy else {}
+    found = []
+    for title, rows in measured(tables(given.draws, scipy), str(given.draws), given.keep):
+        publish(None, "", [title, "", *as_table(rows)])
+        found.append((title, rows))
+    if given.write:
+        given.write.write_text(page(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

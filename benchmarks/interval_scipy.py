@@ -1,6 +1,6 @@
 """Coverage of scipy's BCa on the data sets of ``interval_coverage.py``; run by it, where scipy is.
 
-Its arguments are a size, the data sets a line, and resamples. Records count as independent, as
+Its arguments are the data sets a line, resamples, and sizes. Records count as independent, as
 scipy takes them. An interval with an end that is not a number counts as a miss.
 """
 
@@ -10,6 +10,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]  # not installed here
@@ -20,13 +21,13 @@ _CELLS = 1 << 22
 """Numbers in memory at once, for the jackknife of a portion of the data sets: 32 MB."""
 
 
-def measure(sets: Sequence[Floats], truth: float, resamples: int) -> str:
+def measure(sets: Sequence[Floats], truth: float, resamples: int) -> list[str]:
     """Return coverage, mean width and the share of undefined intervals as cells."""
     lows, highs = np.concatenate(list(_ends(sets, resamples)), axis=1)
     inside = (lows <= truth) & (truth <= highs)
     defined = np.isfinite(lows) & np.isfinite(highs)
     width = float((highs - lows)[defined].mean()) if defined.any() else 0.0
-    return f"{inside.mean():.1%} | {width:.4f} | {1 - defined.mean():.0%}"
+    return [f"{inside.mean():.1%}", f"{width:.4f}", f"{1 - defined.mean():.0%}"]
 
 
 def _ends(sets: Sequence[Floats], resamples: int) -> Iterator[Floats]:
@@ -55,12 +56,12 @@ def _values(population: Population) -> Callable[[Rng, int], Floats]:
 
 def main() -> None:
     """Print the cells by population and size as JSON."""
-    size, draws, resamples = map(int, sys.argv[1:4])
+    draws, resamples, *sizes = map(int, sys.argv[1:])
     warnings.simplefilter("ignore")
     populations = [(one.name, _values(one), one.truth()) for one in (*POPULATIONS, *REPEATED)]
     populations += [(one.name, one.draw, one.mean) for one in DIFFERENCES if not one.sizes]
     found = {}
-    for name, draw, truth in populations:
+    for size, (name, draw, truth) in product(sizes, populations):
         rng = np.random.default_rng(size)
         found[f"{name} {size}"] = measure([draw(rng, size) for _ in range(draws)], truth, resamples)
     print(json.dumps(found))

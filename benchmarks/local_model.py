@@ -21,7 +21,7 @@ def serving(python: str, weights: Path, model: str) -> Iterator[str]:
         weights: the model's file.
         model: the name that it is asked by.
     """
-    with subprocess.Popen(  # noqa: S603 - the pinned package
+    with subprocess.Popen(
         [python, str(_SERVER), str(weights), model], env=dict(quiet(Path.home())),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip

@@ -112,7 +112,7 @@ def drawn(tree: Path, count: int, same: list[Place]) -> list[Place]:
         taken = {place[2:] for place in chosen}
         fresh = [place for place, _ in places(tree, area, patterns) if place[2:] not in taken]
         missing = -(-count // len(AREAS)) - sum(place.area == area for place in chosen)
-        chosen += random.Random(20261127).sample(fresh, max(0, missing))  # noqa: S311 - repeatable
+        chosen += random.Random(20261127).sample(fresh, max(0, missing))
     return chosen
 
 

@@ -43,7 +43,7 @@ def tested(tree: Path, arguments: list[str], **settings: str) -> tuple[int, str]
     ]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LABELER_", "OPENAI_"))}
     ours = {"PYTHONPATH": str(Path(__file__).parent), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    done = subprocess.run(  # noqa: S603 - the tree's own pytest
+    done = subprocess.run(
         [*command, "-rfE", *arguments],
         cwd=tree, env=kept | ours | settings, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -20,7 +20,7 @@ print(json.dumps([len(encoding.encode(one, disallowed_special=())) for one in te
 
 def tokens(python: str, texts: Sequence[str]) -> list[int]:
     """Count the tokens of texts, of o200k_base."""
-    found = subprocess.run(  # noqa: S603 - the pinned package
+    found = subprocess.run(
         [python, "-c", _COUNT], input=json.dumps(texts), capture_output=True, text=True, check=True
     )
     counts: list[int] = json.loads(found.stdout)

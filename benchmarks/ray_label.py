@@ -37,7 +37,7 @@ _BEGIN, _END = "<!-- measured -->", "<!-- end of measured -->"
 
 def write_rows(path: Path, rows: int, first: int = 0) -> None:
     """Rows of the size of RAGBench's: four documents of eight sentences, a response of five."""
-    chance = random.Random(first)  # noqa: S311 - no secret
+    chance = random.Random(first)
 
     def sentence() -> str:
         return " ".join(chance.choice(_WORDS) for _ in range(14)).capitalize() + "."
@@ -60,7 +60,7 @@ def write_rows(path: Path, rows: int, first: int = 0) -> None:
 @contextmanager
 def provider() -> Iterator[str]:
     """The loopback server: its address."""
-    with subprocess.Popen(  # noqa: S603 - ours
+    with subprocess.Popen(
         [sys.executable, str(SERVER), "--latency", str(LATENCY)],
         stdout=subprocess.PIPE,
         text=True,
@@ -76,7 +76,7 @@ def provider() -> Iterator[str]:
 def seconds(folder: Path, *arguments: object) -> float:
     """Run labeler in a process of its own: the seconds by the clock."""
     begin = time.perf_counter()
-    subprocess.run(  # noqa: S603 - ours
+    subprocess.run(
         [sys.executable, "-m", "labeler", *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "OPENAI_API_KEY": "sk-none"},

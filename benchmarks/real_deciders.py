@@ -133,7 +133,7 @@ def with_openai(python: str) -> Iterator[tuple[str, bool]]:
     with Decider(oracle(known)) as server:
         labels_at("decisions", "gpt-6-luna", server.url, [*map(given, known.values())])
         bodies = [{k: v for k, v in one.items() if k != "path"} for one in server.requests]
-        found = subprocess.run(  # noqa: S603 - the pinned package
+        found = subprocess.run(
             [python, "-c", _OPENAI],
             input=json.dumps([server.url, KEY, bodies]),
             capture_output=True,
@@ -161,7 +161,7 @@ def mock(python: str, *faults: str) -> Iterator[str]:
         port = free.getsockname()[1]
     command = [str(Path(python).with_name("jevcompat")), "mock", "--port", str(port)]
     command += [part for fault in faults for part in ("--fault", fault)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):
             with socket.socket() as probe:
@@ -181,7 +181,7 @@ UNSEEN = ("id-leaks", "batch-leaks", "order-leaks")
 def faults(python: str) -> list[tuple[str, str, bool]]:
     """Label two rows at a mock with each fault: name, outcome, and whether that is right."""
     tool = str(Path(python).with_name("jevcompat"))
-    listed = subprocess.run([tool, "mock", "--list-faults"], capture_output=True, text=True)  # noqa: S603, PLW1510
+    listed = subprocess.run([tool, "mock", "--list-faults"], capture_output=True, text=True)  # noqa: PLW1510
     names = [one.split()[0] for one in listed.stdout.splitlines() if one.strip()]
     long = " ".join(f"Item {n} costs {n} euros." for n in range(70))
     rows = [*made_up(1, 1), {**made_up(1, 2)[0], "id": "long", "documents": [long]}]
@@ -289,7 +289,7 @@ class _Anything(Decider):
 def deepeval_requests(python: str, rows: Sequence[Json], *, merged: bool) -> list[Json]:
     """Measure six metrics of DeepEval, each alone or by ``evaluate``; the requests it sends."""
     with tempfile.TemporaryDirectory() as home, _Anything(lambda _: 0.9) as server:
-        done = subprocess.run(  # noqa: S603 - the pinned package
+        done = subprocess.run(
             [python, "-c", _DEEPEVAL],
             input=json.dumps([server.url.removesuffix("/v1"), KEY, rows, merged]),
             capture_output=True, text=True, check=False, cwd=home,

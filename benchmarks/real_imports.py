@@ -53,7 +53,7 @@ def results(environments: Sequence[str], folder: Path) -> Iterator[dict[str, Any
         name, _, python = environment.partition("=")
         paths = {"PYTHONPATH": f"{HERE.parent}:{HERE}"}
         program = [python, str(HERE / "imports_made.py"), name, str(folder)]
-        done = subprocess.run(  # noqa: S603 - the environment's own Python
+        done = subprocess.run(
             program, env={**quiet(folder), **paths}, stdout=subprocess.PIPE, text=True, check=True
         )
         yield from map(json.loads, done.stdout.splitlines())

@@ -101,9 +101,7 @@ def proxy(
         command += ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
         environment = {**quiet(home), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with (home / "log").open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(  # noqa: S603 - the pinned package
-                command, cwd=home, env=environment, stdout=log, stderr=log
-            )
+            process = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=log)
             try:
                 _wait(process, port)
                 yield f"http://127.0.0.1:{port}/v1"

@@ -52,7 +52,7 @@ def made(python: str, folder: Path, count: int) -> list[dict[str, Any]]:
     """Make the traces of so many questions, and return the exports."""
     paths = {"PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore"}
     program = [python, str(HERE / "traces_made.py"), str(folder), str(count)]
-    done = subprocess.run(  # noqa: S603 - the environment's own Python
+    done = subprocess.run(
         program, env={**quiet(folder), **paths}, stdout=subprocess.PIPE, text=True, check=True
     )
     return [json.loads(line) for line in done.stdout.splitlines()]

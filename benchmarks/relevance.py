@@ -1,33 +1,27 @@
 """Relevance with and without the response: what differs over equal retrieval, and what it costs.
 
-    python benchmarks/relevance.py [FOLDER] [--groups N]
+    python benchmarks/relevance.py [--groups N] [--write docs/measured/relevance.md]
 
-The folder holds RAGBench rows, by default those of ``ragbench_data.py``. A made-up provider on this
-machine calls relevant what shares words with the response if a request shows one, else with the
-question. Groups are two rows with the same question and the same ordered documents. Prints
-Markdown; exits with 1 if blind relevance differs within a group, or a request about relevance shows
-a response.
+A made-up provider on this machine calls relevant what shares words with the response if a request
+shows one, else with the question. Groups are two RAGBench rows with the same question and the same
+ordered documents. Exits with 1 if blind relevance differs within a group, or a request about
+relevance shows a response.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
 import labeler
-from judges import line
+from harness import line, options, publish, table
 from labeler.judges.pricing import price_of
 from labeler.labels.record import LabelRecord, Usage
 from peers.records import made_up, with_references
-from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
+from ragbench_data import ragbench_files, ragbench_rows
 from wire.calls import Call, Json, label_for
 from wire.provider import Provider, answers
 
@@ -149,7 +143,6 @@ def _texts(call: Call) -> set[str]:
 
 def groups_table(pairs: Sequence[tuple[Json, Json]]) -> tuple[list[str], bool]:
     """Lines about the groups in both modes, and whether blind relevance keeps its promise."""
-    lines = [line(["", "`with-response`", "`blind`"]), "| --- | --: | --: |"]
     both = [judged(pairs, mode) for mode in ("with-response", "blind")]
     apart = [differing(one) for one in both]
     leaked = leaks(both[1].calls, pairs)
@@ -164,8 +157,8 @@ def groups_table(pairs: Sequence[tuple[Json, Json]]) -> tuple[list[str], bool]:
         ("lean to used sentences", [_signed(one.lean) for one in audits]),
         ("requests about relevance that show a response", ["all", leaked]),
     ]
-    lines += [line([name, *values]) for name, values in facts]
-    return lines, apart[1] == 0 and leaked == 0
+    lines = table(["", "`with-response`", "`blind`"], ([name, *values] for name, values in facts))
+    return list(lines), apart[1] == 0 and leaked == 0
 
 
 def _distinct(found: Judged) -> list[LabelRecord]:
@@ -181,20 +174,21 @@ def _signed(value: float | None) -> str:
     return "-" if value is None else f"{value:+.2f}"
 
 
-def cost_table() -> list[str]:
+def cost_table() -> Iterator[str]:
     """Lines about calls, tokens and dollars for several answers over one retrieval."""
-    lines = [line(["answers", "tool", "calls", *_COST])]
-    lines.append("| --: | --- | --: | --: | --: | --: |")
-    for answers_ in ANSWERS:
+    lines: list[list[object]] = []
+    for count in ANSWERS:
         for mode in ("with-response", "blind"):
-            usage, calls = measured(answers_, mode)
-            lines.append(_cost_line(answers_, f"labeler, `{mode}`", calls, usage))
-        for peer in PEERS:
+            usage, calls = measured(count, mode)
+            lines.append([count, f"labeler, `{mode}`", calls, *_cost(usage)])
+        for one in PEERS:
             usage = Usage(
-                prompt_tokens=peer.prompt * answers_, completion_tokens=peer.completion * answers_
+                prompt_tokens=one.prompt * count, completion_tokens=one.completion * count
             )
-            lines.append(_cost_line(answers_, peer.name, peer.calls * answers_, usage))
-    return lines
+            lines.append([count, one.name, one.calls * count, *_cost(usage)])
+    yield "| answers | tool | calls | prompt tokens | answer tokens | dollars |"
+    yield "| --: | --- | --: | --: | --: | --: |"
+    yield from map(line, lines)
 
 
 def measured(count: int, relevance: str) -> tuple[Usage, int]:
@@ -211,13 +205,6 @@ def measured(count: int, relevance: str) -> tuple[Usage, int]:
     return done.cost.usage, done.cost.requests
 
 
-def _cost_line(answers_: int, tool: str, calls: int, usage: Usage) -> str:
-    return line([answers_, tool, calls, *_cost(usage)])
-
-
-_COST = ("prompt tokens", "answer tokens", "dollars")
-
-
 def _cost(usage: Usage) -> tuple[str, str, str]:
     price = price_of(PRICED, "https://api.openai.com/v1")
     usage = Usage(
@@ -227,9 +214,9 @@ def _cost(usage: Usage) -> tuple[str, str, str]:
     return f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}", f"{dollars:.4f}"
 
 
-def retrievals(folder: Path) -> str:
+def retrievals() -> str:
     """Say how many retrieval calls all rows need; nothing is sent."""
-    files = [str(file) for file in ragbench_files(folder)]
+    files = [str(file) for file in ragbench_files()]
     found = labeler.estimate(files, preset="ragbench", model=PRICED, relevance="blind")
     return (
         f"{found.rows.read:,} rows need {found.profiles['retrieval']:,} retrieval calls "
@@ -237,18 +224,16 @@ def retrievals(folder: Path) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print all tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=ragbench_folder())
+def main() -> int:
+    """Print all tables, and write that of costs."""
+    parser = options(__doc__)
     parser.add_argument("--groups", type=int, help="use the first groups only")
-    options = parser.parse_args(arguments)
-    pairs = groups_of(ragbench_rows(options.folder))[: options.groups]
+    given = parser.parse_args()
+    pairs = groups_of(ragbench_rows())[: given.groups]
     lines, kept = groups_table(pairs)
     print(f"{len(pairs)} groups of two responses over one retrieval.\n")
-    print("\n".join(lines), "\n")
-    print(retrievals(options.folder), "\n")
-    print("\n".join(cost_table()))
+    publish(None, "", [*lines, "", retrievals()])
+    publish(given.write, "costs", cost_table())
     return 0 if kept else 1
 
 

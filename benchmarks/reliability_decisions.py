@@ -88,7 +88,7 @@ def decisions(scale: Scale, folder: Path) -> Iterator[Finding]:
 
 def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
     rows = write_rows(folder / "rows.jsonl", records(scale.few))
-    draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
+    draw = random.Random(scale.seed)
     kills = max(1, scale.kills // 4)
     budget = max(scale.few * _EACH, _LEAST)
     with _FaultyDecider(scale.latency, draw) as server:

@@ -184,7 +184,7 @@ RESPONSES = 3
 
 def _kills(scale: Scale, rows: Path, labels: int, asked: int, *options: str) -> Iterator[Finding]:
     """Kill a process again and again; it makes so many labels by so many requests."""
-    draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
+    draw = random.Random(scale.seed)
     with Server(Manner(scale.latency)) as server:
         command = replace(_labeling(server, rows, scale), options=options)
         lost = [_killed(server, command, draw, asked // scale.kills) for _ in range(scale.kills)]
@@ -291,7 +291,7 @@ def _taken(name: str, rows: Path, scale: Scale, folder: Path) -> Taken:
     script = ROOT / "benchmarks" / "reliability_client.py"
     with Server(Manner(scale.latency)) as server:
         before = server.stats()["cpu_seconds"]
-        ended = subprocess.run(  # noqa: S603 - our own program
+        ended = subprocess.run(
             [
                 *(sys.executable, str(script), name, server.url, str(rows)),
                 *(str(scale.concurrency), str(folder)),

@@ -124,7 +124,7 @@ class Labeling:
     def start(self, *options: object) -> subprocess.Popen[str]:
         """Start it; what it says goes to a file next to its output."""
         with self._said.open("w") as said:
-            return subprocess.Popen(  # noqa: S603 - our own program
+            return subprocess.Popen(
                 [sys.executable, "-m", "labeler", *self.arguments(*options)],
                 cwd=self.out.parent,
                 env=_environment(),

@@ -1,6 +1,6 @@
 """Count how often means of corrected labels miss the truth, by how people selected the labels.
 
-    python benchmarks/selected_corrections.py [--draws 500]
+    python benchmarks/selected_corrections.py [--draws 500] [--write docs/measured/corrections.md]
 
 Each data set has the verdicts of a judge and the true ones, which people find where they judge.
 People judge all responses that the judge called unsupported, a fifth of the records at random, that
@@ -11,12 +11,12 @@ sets of which ``metrics``, ``check`` and ``report`` warn.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from harness import options, publish, table
 from interval_populations import Floats, judged
 from labeler.calculators.bias_correction import ppi_mean
 from labeler.calculators.intervals import Interval, mean_interval
@@ -103,7 +103,7 @@ WAYS: dict[str, tuple[Select, Callable[[Floats, Floats, Judged], Estimate]]] = {
 }
 
 
-def line(population: str, way: str, draws: int) -> str:
+def cells(population: str, way: str, draws: int) -> list[str]:
     """Return a line of the table: mean and warnings of the largest size, coverage of each."""
     draw = POPULATIONS[population]
     truth = float(draw(np.random.default_rng(0), 1_000_000)[0].mean())
@@ -119,22 +119,18 @@ def line(population: str, way: str, draws: int) -> str:
         inside.append(sum(one.low <= truth <= one.high for one in held) / draws)
     mean = sum(one.mean for one in found) / draws
     warned = sum(one.warned for one in found) / draws
-    cells = [population, way, f"{truth:.3f}", f"{mean:.3f}"]
-    cells += [f"{share:.1%}" for share in inside]
-    return f"| {' | '.join([*cells, f'{warned:.0%}'])} |"
+    shares = (f"{share:.1%}" for share in inside)
+    return [population, way, f"{truth:.3f}", f"{mean:.3f}", *shares, f"{warned:.0%}"]
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print and write the table."""
+    parser = options(__doc__)
     parser.add_argument("--draws", type=int, default=DRAWS)
-    draws = parser.parse_args().draws
-    sizes = " | ".join(f"n {size}" for size in SIZES)
-    print(f"| population | people judge | truth | mean | {sizes} | warned |")
-    print(f"|---|---|{'--:|' * (len(SIZES) + 3)}")
-    for population in POPULATIONS:
-        for way in WAYS:
-            print(line(population, way, draws), flush=True)
+    given = parser.parse_args()
+    heads = ["population", "people judge", "truth", "mean", *(f"n {n}" for n in SIZES), "warned"]
+    lines = (cells(population, way, given.draws) for population in POPULATIONS for way in WAYS)
+    publish(given.write, "selected", table(heads, lines, left=2))
 
 
 if __name__ == "__main__":

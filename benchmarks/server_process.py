@@ -26,7 +26,7 @@ class ServerProcess:
 
     def __enter__(self) -> Self:
         path = [str(ROOT / "tests"), str(ROOT / "benchmarks"), str(ROOT)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
+        self._process = subprocess.Popen(
             self._command,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             stdin=subprocess.PIPE,

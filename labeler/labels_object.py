@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, overload
 from typing_extensions import Unpack
 
 from labeler.calculators.frame import UNKNOWN, Given
-from labeler.calculators.outcomes import as_outcomes, checked, source_state, stored_outcomes
+from labeler.calculators.outcomes import (
+    as_outcomes,
+    checked,
+    measurable,
+    source_state,
+    stored_outcomes,
+)
 from labeler.catalog import check_options, keywords_of, named_keywords, with_named_keywords
 from labeler.data.label_files import LabelView, is_table
 from labeler.data.lines import STDIO, is_gzipped, is_remote
@@ -193,7 +199,7 @@ class Labels(Outcomes[Outcome]):
         """Compare with other labels of the same rows, metric by metric: differences are other's.
 
         Args:
-            other: labels, a label file or a store.
+            other: labels, a label file, a store or a numbers file.
             metrics: metric ids, as for :meth:`metrics`.
             options: those of :func:`labeler.compare`, such as ``by``.
 
@@ -210,7 +216,7 @@ class Labels(Outcomes[Outcome]):
         from labeler.comparing.compare import compare
 
         options = {"names": self._names(other)} | options
-        return compare(self, as_outcomes(other), metrics, **options)
+        return compare(self, measurable(other), metrics, **options)
 
     def anchors(self, n: int = 80) -> Anchors:
         """Choose records to ask the same judge about again, to see whether it has changed.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar, ov
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.measuring import metrics, summary
-from labeler.calculators.outcomes import as_outcomes, checked
+from labeler.calculators.outcomes import checked, measurable
 from labeler.catalog import (
     Positions,
     check_key,
@@ -280,7 +280,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             max_failed=max_failed,
             max_undefined=max_undefined,
         )
-        base = None if against is None else as_outcomes(against)
+        base = None if against is None else measurable(against)
         return check_gates(checked(self), demands, base, settings).results
 
     def save(self, path: str | Path) -> Path:

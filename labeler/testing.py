@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from labeler.calculators import Intervals
-from labeler.calculators.outcomes import as_outcomes
+from labeler.calculators.outcomes import measurable
 from labeler.catalog import named_keywords
 from labeler.comparing.checking import check_gates
 from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On
@@ -41,8 +41,8 @@ def assert_metric(
     """Assert that the mean of a metric keeps to one or two thresholds.
 
     Args:
-        labels: a file of labels, scores or similarity, a store folder, or outcomes, as returned by
-            :func:`labeler.label` and :func:`labeler.score`.
+        labels: a file of labels, scores, similarity or numbers, a store, or outcomes, as
+            :func:`labeler.label` and :func:`labeler.score` return them.
         metric: id of one metric, such as ``adherence``; for scores the criterion's name, such as
             ``rubric_faithfulness``, or ``rubric_faithfulness:pass``.
         at_least: lowest allowed mean.
@@ -77,7 +77,7 @@ def assert_metric(
         max_undefined=max_undefined,
         one_model=one_model,
     )
-    base = None if against is None else as_outcomes(against)
-    missed = check_gates(as_outcomes(labels), demands, base, settings).results.missed
+    base = None if against is None else measurable(against)
+    missed = check_gates(measurable(labels), demands, base, settings).results.missed
     if missed:
         raise AssertionError(visible("\n".join(one.details for one in missed)))

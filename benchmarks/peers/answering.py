@@ -80,7 +80,7 @@ def answer(
         flaw: what is wrong with it. An answer that has no place for the flaw is an empty object.
         items: how many a list has; one to three where it is left out.
     """
-    draw = random.Random(fingerprint(first_ask(body["messages"]), number))  # noqa: S311 - no secret
+    draw = random.Random(fingerprint(first_ask(body["messages"]), number))
     schema = schema_of(body)
     if schema is None:
         return "{}" if flaw else str(draw.randint(0, 2))

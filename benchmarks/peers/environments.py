@@ -96,7 +96,7 @@ def _environment(
 
 def _pip(python: Path, wanted: list[str]) -> None:
     install = [str(python), "-m", "pip", "install", "--quiet", *wanted]
-    subprocess.run(install, check=True, capture_output=True, text=True)  # noqa: S603
+    subprocess.run(install, check=True, capture_output=True, text=True)
 
 
 def version(peer: str, name: str | None = None) -> str:

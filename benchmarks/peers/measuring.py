@@ -173,7 +173,7 @@ class Turn:
     def _call(self, options: Mapping[str, Any]) -> None:
         given = [part for name, value in options.items() for part in _option(name, value)]
         script = _SCRIPTS / f"{self.bench.subject.peer}_run.py"
-        subprocess.run(  # noqa: S603 - our own program
+        subprocess.run(
             [str(self.bench.python), str(script), *given],
             cwd=self.home,
             env=quiet(self.home),
@@ -206,7 +206,7 @@ def _seconds(python: Path, code: str) -> float:
     """How long Python takes to run something."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        subprocess.run(  # noqa: S603 - our own program
+        subprocess.run(
             [str(python), "-W", "ignore", "-c", code],
             cwd=folder,
             env=quiet(Path(folder)),

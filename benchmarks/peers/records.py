@@ -18,7 +18,7 @@ _CAUSES = ("a worn bearing", "a late delivery", "an open valve", "frost", "a pla
 
 def made_up(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Rows with ``id``, ``question``, ``documents`` and ``response``; each question is another."""
-    draw = random.Random(seed)  # noqa: S311 - not for secrets
+    draw = random.Random(seed)
     return [_row(number, draw) for number in range(count)]
 
 

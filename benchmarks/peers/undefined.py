@@ -160,7 +160,7 @@ def run(peer: str, python: str) -> Values:
     """Score all cases with a peer's functions, with the Python of its environment."""
     cases = json.dumps([case.as_json(name) for name, case in CASES.items()])
     with tempfile.TemporaryDirectory() as home:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [python, RUN, peer],
             input=cases,
             capture_output=True,

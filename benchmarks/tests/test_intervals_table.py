@@ -8,7 +8,6 @@ import pytest
 import interval_coverage
 import interval_page
 import interval_populations
-import interval_report
 
 
 @pytest.mark.parametrize(
@@ -52,19 +51,14 @@ def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
 
 def test_page_has_a_row_for_a_population_and_its_conclusion_first() -> None:
     """All sizes stand in one row; a share that falls short is bold and counted."""
-    table = interval_report.Table(
-        "Means:",
-        f"population | n | method | {interval_report.HEAD}",
-        {
-            "even": lambda: iter(
-                (
-                    "| even | 30 | own | 96.0% | 1.0% | 3.0% | 0.3000 | 0% | 0% |",
-                    "| even | 50 | own | 90.0% short | 8.0% | 2.0% | 0.2000 | 0% | 0% |",
-                )
-            )
-        },
+    names = ("population", "n", "method", "coverage", "above", "below", "width", "marked", "none")
+    cells = (
+        ("even", "30", "own", "96.0%", "1.0%", "3.0%", "0.3000", "0%", "0%"),
+        ("even", "50", "own", "90.0% short", "8.0%", "2.0%", "0.2000", "0%", "0%"),
     )
-    lines = interval_page.page(interval_report.report([table], "")).splitlines()
+    rows = [dict(zip(names, line, strict=True)) for line in cells]
+    table = interval_page.Table("Means:", {"even": lambda: iter(rows)})
+    lines = interval_page.page(interval_page.measured([table], "")).splitlines()
     assert lines[2].startswith("**The 95 % intervals of this package hold the truth in 90 %")
     assert "1 of the unmarked ones falls short" in " ".join(lines[2:6])
     assert lines[-1] == "| even | own | 96.0 · **90.0** | 8.0% | 3.0% | 0.3000 to 0.2000 |"

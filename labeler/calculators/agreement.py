@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from labeler.calculators.intervals import GROUPED, LEVEL, Interval, is_small
 from labeler.errors import UsageError
-from labeler.sentences.display import percent
+from labeler.sentences.display import percent, plural
 
 Rating = bool | int | float
 """A rater's verdict on a unit; ``None`` marks a gap."""
@@ -124,11 +124,12 @@ class Ratings:
         most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
         if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
             return None
-        shown = ("yes" if most else "no") if self.is_yes_or_no else str(most)
+        shown, said, read = f"{most:g}", "alpha", "the share of agreement"
+        if self.is_yes_or_no:
+            shown, said, read = "yes" if most else "no", f"kappa and {said}", f"{read} and AC1"
         return (
-            f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
-            f"{shown!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
-            "agreement and AC1"
+            f"{percent(1 - share, 1)} of the ratings of {plural(self.units, 'unit')} are not "
+            f"{shown!r}: {said} can be near 0 or 1 by chance; read {read}"
         )
 
 

@@ -363,7 +363,7 @@ def _event(row: MetricsRow, name: str, ratio: Ratio) -> dict[str, Any]:
 def _trace(row: MetricsRow) -> dict[str, str]:
     """Return the ids of the trace and span that a record was made of; none if they are unknown."""
     trace_id = str(row.metadata.get("trace_id", "")).removeprefix("tr-").replace("-", "").lower()
-    span_id = str(row.metadata.get("span_id", ""))
+    span_id = str(row.metadata.get("span_id", "")).lower()
     if not _TRACE_ID.fullmatch(trace_id):
         return {}
     return {"traceId": trace_id} | ({"spanId": span_id} if _SPAN_ID.fullmatch(span_id) else {})

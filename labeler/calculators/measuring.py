@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeler.calculators.metrics_row import DistinctRows, MetricsRow, MetricsTable
-from labeler.calculators.outcomes import as_outcomes, measure_outcomes, numbers_of, with_kinds
+from labeler.calculators.outcomes import measurable, measure_outcomes, with_kinds
 from labeler.calculators.registry import (
     ALL,
     COLLECTED,
@@ -19,7 +19,7 @@ from labeler.calculators.registry import (
     select_metrics,
     split_ids,
 )
-from labeler.calculators.summary import SummaryRow, summarize
+from labeler.calculators.summary import CountedRows, SummaryRow, summarize
 from labeler.catalog import named_keywords
 from labeler.errors import UnknownName
 from labeler.labels.record import AnyOutcome
@@ -59,19 +59,27 @@ class MeasuredOutcomes:
     """Outcomes, read once, and the metrics to compute from them.
 
     Args:
-        outcomes: records and failures.
+        outcomes: records and failures; or a numbers file.
         ids: ids of registered metrics, and of those that collected outcomes have; by default those
             that the records have the fields for.
 
     Attributes:
         collected: the outcomes measured together that were read so far, such as scores, by kind.
         chosen: registered metrics with the ids, by default the metrics of labels.
+        numbers: the numbers file with the metrics of the ids; ``None`` for outcomes.
     """
 
     def __init__(
-        self, outcomes: Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
+        self,
+        outcomes: Iterable[AnyOutcome] | CountedRows,
+        ids: str | Iterable[str] | None = None,
     ) -> None:
         self.collected: dict[str, Collected] = {}
+        self.numbers: CountedRows | None = None
+        if isinstance(outcomes, CountedRows):
+            self.numbers = outcomes.chosen(ids)
+            self.chosen = select_metrics() if ids is None else tuple(self.numbers.metrics)
+            return
         self._ids = None if ids is None else split_ids(ids)
         self._unknown: dict[str, UnknownName] = {}
         """Errors of names that metrics of collected outcomes may have."""
@@ -90,6 +98,9 @@ class MeasuredOutcomes:
         Raises:
             UnknownName: neither a registered metric nor one of the outcomes has an id.
         """
+        if self.numbers:
+            yield from self.numbers.own_rows()
+            return
         yield from self._single("", facts=facts)
         for kind, one in self.collected.items():
             yield from one.rows(self.metrics_of(kind))
@@ -111,6 +122,8 @@ class MeasuredOutcomes:
             UnknownName: as for :meth:`rows`.
             UsageError: no row has the column.
         """
+        if self.numbers:
+            return summarize(self.numbers, self.numbers.metrics, by, intervals=intervals), []
         measured = [*self.chosen]
         column = (intervals.group if intervals else None) or ""
         rows = watch(self._single(column, aliases=False, others=measured))
@@ -190,10 +203,7 @@ def metrics(
         >>> row["adherence_fraction"].numerator, row["adherence_fraction"].denominator
         (2, 3)
     """
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
-        rows = list(numbers.chosen(ids).own_rows())
-    else:
-        rows = list(MeasuredOutcomes(as_outcomes(outcomes), ids).rows())
+    rows = list(MeasuredOutcomes(measurable(outcomes), ids).rows())
     distinct = set(map(id, DistinctRows(rows)))
     return MetricsTable(row for row in rows if id(row) in distinct)
 
@@ -230,8 +240,5 @@ def summary(
     """
     from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - rows need no tables
 
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
-        numbers = numbers.chosen(ids)
-        return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
-    single, collected = MeasuredOutcomes(as_outcomes(outcomes), ids).summaries(by, intervals)
+    single, collected = MeasuredOutcomes(measurable(outcomes), ids).summaries(by, intervals)
     return SummaryTable([*single, *collected], intervals)

@@ -53,6 +53,7 @@ from labeler.calculators.tally import COMPARED, RowFacts, Tally, other_texts
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
+from labeler.labels.record import RECORDS
 
 _FILLED = ("versions", "label")
 """Columns that are empty in no row with a label."""
@@ -170,6 +171,8 @@ class NumbersFile:
         """Check that no row lacks its kind and id, nor a label its facts and metrics."""
         for name in ("kind", "label", "failed"):
             self._column(name, str.__str__)  # rejects cells of another type
+        if kinds := [one for one in self._column("kind").values if one and one not in RECORDS]:
+            raise self._columns.fault(f"column 'kind' has {kinds[0]!r:.40}, a kind that none reads")
         labeled = ~self._is_failed
         for name in ("kind", "id", *_FILLED):
             lacking = self._column(name).where(lambda one: one is None)

@@ -253,6 +253,12 @@ def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutc
     )
 
 
+def measurable(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome] | NumbersFile:
+    """Return outcomes as :func:`as_outcomes`, or the rows of a numbers file."""
+    numbers = numbers_of(outcomes) if isinstance(outcomes, str | Path) else None
+    return numbers or as_outcomes(outcomes)
+
+
 @named_keywords
 def read_labels(labels: str | Path) -> Iterator[Outcome]:
     """Read labels and failures from a label file, standard input (``-``), or a store's folder.

@@ -401,12 +401,12 @@ def show(
 
 
 def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:
-    """Return the records of an id."""
+    """Return the different records of an id."""
     ids: list[str] = []
     found: list[AnyOutcome] = []
     for outcome in outcomes:
         ids.append(outcome.id)
-        if outcome.id == wanted:
+        if outcome.id == wanted and outcome not in found:
             found.append(outcome)
     if found:
         # A retrieval label has the id of the first row that rests on it, and its label names it.

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
+from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics
 from labeler.calculators.measuring import MeasuredOutcomes
 from labeler.calculators.metrics_row import DistinctRows
-from labeler.calculators.outcomes import checked_outcomes, numbers_of
 from labeler.calculators.registry import ALL, LABEL
 from labeler.calculators.summary_text import View, alias_note, conclusions, summary_sections
 from labeler.calculators.tables import WorstIds
@@ -26,11 +25,10 @@ from labeler.cli.options import (
     MetricIds,
     OtelEvents,
     Threshold,
-    at_threshold,
     outcomes_at,
+    outcomes_or_numbers,
     reject_overwrite,
     reject_repeats,
-    reject_thresholds,
     watching,
 )
 from labeler.cli.terminal import (
@@ -95,41 +93,45 @@ def metrics(
         _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
         print_declared("metrics")
         return
-    request = _Request(_sources(labels, output, otel_events), ids, by, threshold)
-    drawn = Intervals(level, group) if intervals else None
+    sources = _sources(labels, output, otel_events)
+    measured = MeasuredOutcomes(outcomes_or_numbers(sources, threshold), ids)
     if rows:
-        _write_rows(request, output, otel_events)
+        _write_rows(measured, output, otel_events)
         return
-    summary, scored = request.summaries(drawn)
+    drawn, worst = Intervals(level, group) if intervals else None, WorstIds()
+    summary, scored = measured.summaries(by, drawn, worst.watch)
     notify_repeated(repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
-        every = every or details or ids is not None
-        request.print(
-            summary, scored, View(drawn, by, every, details, request.worst, request.chosen)
-        )
+        view = View(drawn, by, every or details or ids is not None, details, worst, measured.chosen)
+        # The report reads one source of labels, and no numbers.
+        alone = len(sources) == 1 and sources != [STDIO] and not measured.numbers
+        print_summary(summary, view, sources[0] if alone and summary else "")
+        print_summary(scored, replace(view, every=True, worst=None, asked=()))
+        for kind, one in measured.collected.items():
+            one.show(measured.metrics_of(kind), intervals=intervals)
 
 
-def _write_rows(request: _Request, output: str | None, otel_events: str | None) -> None:
+def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str | None) -> None:
     """Write the metrics of each record as events or a numbers file, or print them as JSON."""
     models: dict[AnsweringModel, None] = {}
     signatures: dict[str, None] = {}
-    measured = DistinctRows(request.rows(facts=output is not None))
-    noted = _note(_note(measured, "answered", models), "label", signatures)
+    distinct = DistinctRows(measured.rows(facts=output is not None))
+    noted = _note(_note(distinct, "answered", models), "label", signatures)
     if otel_events is not None:
         _write_events(noted, otel_events)
     elif output is not None:
         from labeler.calculators.export import write_numbers
 
-        written = plural(write_numbers(noted, measured.copies, output), "row")
+        written = plural(write_numbers(noted, distinct.copies, output), "row")
         notify(f"{written} written to {output}")
     else:
         for row in noted:
             print_json(row.as_json(__version__))
-    notify_repeated(measured.repeated)
+    notify_repeated(distinct.repeated)
     _notify_models(models)
     notify_selected(signatures)
 
@@ -151,62 +153,6 @@ def _notify_models(models: Iterable[AnsweringModel]) -> None:
     """Report mixtures of answering models, and others than those that were asked for."""
     for fault in AnsweringModels(models).faults():
         notify(fault)
-
-
-class _Request:
-    """Stored outcomes, and the metrics to compute from them.
-
-    Args:
-        sources: label files, folders of them, or stores.
-        ids: ids of metrics, comma-separated; by default those that the labels allow.
-        by: a metadata column to group by.
-        threshold: thresholds that make the verdicts, such as ``support=0.8``.
-    """
-
-    def __init__(
-        self,
-        sources: list[str],
-        ids: str | None,
-        by: str | None,
-        threshold: Sequence[str] | None = None,
-    ) -> None:
-        self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
-        self._numbers = numbers_of(*sources)
-        if self._numbers:
-            reject_thresholds(self._numbers.name, threshold)
-            self._numbers = self._numbers.chosen(ids)
-            self.measured = MeasuredOutcomes(())
-            self.chosen = self._numbers.metrics if ids else select_metrics()
-        else:
-            outcomes = at_threshold(checked_outcomes(*sources), threshold)
-            self.measured = MeasuredOutcomes(outcomes, ids)
-            self.chosen = self.measured.chosen
-
-    def rows(self, *, facts: bool) -> Iterator[MetricsRow]:
-        """Yield the metrics of each outcome, with the facts of a numbers file if asked for."""
-        return self._numbers.own_rows() if self._numbers else self.measured.rows(facts=facts)
-
-    def summaries(self, intervals: Intervals | None) -> tuple[list[SummaryRow], list[SummaryRow]]:
-        """Return summaries of records that are measured one by one, and of collected ones.
-
-        Args:
-            intervals: settings of the intervals of means.
-        """
-        if self._numbers:
-            metrics = self._numbers.metrics
-            return summarize(self._numbers, metrics, self.by, intervals=intervals), []
-        return self.measured.summaries(self.by, intervals, self.worst.watch)
-
-    def print(
-        self, summary: Sequence[SummaryRow], scored: Sequence[SummaryRow], view: View
-    ) -> None:
-        """Print tables of summaries, then tables of collected outcomes, such as scores."""
-        # The report reads one source of labels, and no numbers.
-        alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
-        print_summary(summary, view, self.sources[0] if alone and summary else "")
-        print_summary(scored, replace(view, every=True, worst=None, asked=()))
-        for kind, one in self.measured.collected.items():
-            one.show(self.measured.metrics_of(kind), intervals=view.intervals is not None)
 
 
 def _print_metrics(metrics: Sequence[Metric]) -> None:

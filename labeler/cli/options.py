@@ -388,19 +388,28 @@ def place_of(name: str) -> str:
     return name if is_remote(here) or name == STDIO else os.path.realpath(here)
 
 
-def outcomes_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:
-    """Return the outcomes of a label file, a store, or Parquet files, also remote ones.
+def outcomes_at(
+    labels: str | Sequence[str], threshold: Iterable[str] | None = None
+) -> CheckedOutcomes:
+    """Return the outcomes of label files, stores, or Parquet files, also remote ones.
 
     Args:
-        labels: their place.
+        labels: their place, or places to read together.
         threshold: thresholds that make the verdicts, such as ``support=0.8``.
 
     Raises:
-        UsageError: it does not exist, or cannot be read.
+        UsageError: one does not exist, or cannot be read; a threshold is none; while they are
+            read, a label has no probabilities.
     """
     from labeler.calculators.outcomes import checked_outcomes
 
-    return at_threshold(checked_outcomes(labels), threshold)
+    outcomes = checked_outcomes(*([labels] if isinstance(labels, str) else labels))
+    if not threshold:
+        return outcomes
+    from labeler.labels.thresholds import outcomes_at, parse_thresholds
+
+    moved = parse_thresholds(threshold)
+    return outcomes.through(lambda found: outcomes_at(found, moved))
 
 
 def labels_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:
@@ -414,40 +423,20 @@ def labels_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOut
     return outcomes_at(labels, threshold).through(require_labels(labels))
 
 
-def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> CheckedOutcomes:
-    """Return outcomes with the verdicts of other thresholds; the same ones if none is given.
+def outcomes_or_numbers(
+    labels: str | Sequence[str], threshold: Iterable[str] | None = None
+) -> CheckedOutcomes | NumbersFile:
+    """Return outcomes as :func:`outcomes_at` does, or the rows of numbers files.
 
     Raises:
-        UsageError: a threshold is none; while they are read, a label has no probabilities.
+        UsageError: as for :func:`outcomes_at`, or a threshold is given for numbers.
     """
-    if not threshold:
-        return outcomes
-    from labeler.labels.thresholds import outcomes_at, parse_thresholds
-
-    moved = parse_thresholds(threshold)
-    return outcomes.through(lambda found: outcomes_at(found, moved))
-
-
-def outcomes_or_numbers(
-    labels: str, threshold: Iterable[str] | None = None
-) -> CheckedOutcomes | NumbersFile:
-    """Return outcomes as :func:`outcomes_at` does, or the rows of a numbers file."""
     from labeler.calculators.outcomes import numbers_of
 
-    if numbers := numbers_of(labels):
-        reject_thresholds(numbers.name, threshold)
-        return numbers
-    return outcomes_at(labels, threshold)
-
-
-def reject_thresholds(numbers: str, threshold: Iterable[str] | None) -> None:
-    """Reject thresholds for a numbers file.
-
-    Raises:
-        UsageError: one is given.
-    """
-    if threshold:
+    numbers = numbers_of(*([labels] if isinstance(labels, str) else labels))
+    if numbers and threshold:
         raise UsageError(
-            f"--threshold needs the probabilities of labels, and {numbers} holds numbers: name the "
-            "label file"
+            f"--threshold needs the probabilities of labels, and {numbers.name} holds numbers: "
+            "name the label file"
         )
+    return numbers or outcomes_at(labels, threshold)

@@ -59,7 +59,7 @@ class Matched:
     Attributes:
         used: judgments of records and sentences that have a label.
         unknown: judgments of unknown records.
-        unknown_ids: the first few such ids.
+        unknown_ids: the first few such ids; of one that looks like a record's, why it is another.
         failed: judgments of records that have no label.
         unknown_sentences: judgments of sentences that the record does not have.
         sources: judgments of response sentences that only name sources, which no metric counts.
@@ -201,7 +201,9 @@ class People:
         self.matched = Matched(
             used=len(human.labels) - sum(map(len, left_out.values())),
             unknown=len(unknown),
-            unknown_ids=tuple(dict.fromkeys(label.id for label in unknown))[:_LISTED],
+            unknown_ids=tuple(dict.fromkeys(_unknown(label.id, side) for label in unknown))[
+                :_LISTED
+            ],
             failed=len(failed),
             unknown_sentences=len(strange),
             sources=len(sources),
@@ -246,6 +248,12 @@ def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
     if label.sentence is None or label.sentence in judged.verdicts[label.field]:
         return None
     return "source" if label.sentence in judged.response else "unknown_sentence"
+
+
+def _unknown(name: str, side: Side[Judged]) -> str:
+    forms = {normalize("NFC", name), normalize("NFD", name)} - {name}
+    is_like = any(form in side.labels for form in forms)
+    return f"{name} (a record has this id in another Unicode form)" if is_like else name
 
 
 def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:

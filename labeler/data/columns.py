@@ -350,11 +350,16 @@ class Columns:
         return False
 
     def rests(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[object]:
-        """Yield what is left, in a row's fields, of the columns that documents are read from."""
+        """Yield what is left, in a row's fields, of the columns that documents are read from.
+
+        Of paths that the user named to their texts nothing is yielded.
+        """
         metadata = fields.get("metadata")
         yield metadata.get("documents") if isinstance(metadata, Mapping) else None
         for choice in self.choices.get("documents", ()):
-            yield from (fields.get(path.column(row)) for path in choice.paths)
+            for path in choice.paths if not (choice.combined and "documents" in self.named) else ():
+                if all(isinstance(step, str) for step in path.steps[:-1]):
+                    yield fields.get(path.column(row))
 
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return the row with its id, if the row has one.

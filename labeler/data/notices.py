@@ -49,14 +49,13 @@ def notices_of(
     short = (text for text in documents if len(text) <= _LONGEST_NAME)
     if name := next(filter(_PATTERNS["name"].fullmatch, short), ""):
         yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
-    rests = () if "documents" in columns.named else columns.rests(given, read)
-    if other := further_text(rests, len(first)):
+    if other := further_text(columns.rests(given, read), len(first)):
         yield "further", f"documents with another text ({other}), which is not judged"
     if not all(map(str.strip, documents)):
         yield "empty document", "an empty document"
-    given_texts = (read.get(name) for name in _TEXTS)
+    given_texts = [read.get(name) for name in _TEXTS]
     question, response, right = (one if isinstance(one, str) else "" for one in given_texts)
-    if read.get("question") is not None and not question.strip():
+    if isinstance(given_texts[0], str) and not question.strip():
         yield "empty question", "an empty question, as merged cells of a spreadsheet leave"
     for name, text in zip(("document", *_TEXTS), (first, question, response, right), strict=True):
         if is_printed(text):
@@ -75,10 +74,10 @@ def _of_texts(question: str, documents: Sequence[str], response: str) -> Iterato
         yield "echo", "a response that begins with the question, as if a prompt were repeated"
     if _PATTERNS["fault"].match(response):
         yield "fault", f"a response such as {response!r:.40}, as of a server or program that failed"
-    shown = (question, *documents, response)
-    marks = ((text, _PLAIN_MARKS if text.isascii() else _MARKS) for text in shown)
-    signs = ((text, one[sign]) for text, one in marks for sign in one if sign in text)
-    if mark := next((mark for text, own in signs for mark in own if mark in text), ""):
+    shown = "\0".join((question, *documents, response))
+    marks = _PLAIN_MARKS if shown.isascii() else _MARKS
+    found = (mark for sign in marks if sign in shown for mark in marks[sign] if mark in shown)
+    if mark := next(found, ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
 
@@ -125,8 +124,9 @@ def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
 
 def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
     """Yield what reading leaves out."""
-    for name, value in found.items():
-        if read.get(name) is None and isinstance(value, str) and value.strip():
+    for name in [name for name in found if read.get(name) is None]:
+        value = found[name]
+        if isinstance(value, str) and value.strip():
             text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
             yield f"missing {name}", text
     response = found.get("response")
@@ -147,9 +147,10 @@ def _unread(row: _Fields) -> Iterator[tuple[str, str]]:
             ((inner, value),) = value.items()
             path = f"{column}.{inner}"
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if field in REQUIRED and is_value and value not in ("", row.get(field)):
+        known = row.get(field)
+        if field in REQUIRED and is_value and known is not None and value not in ("", known):
             yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
-        elif is_whole and field not in REQUIRED and row.get(field) is None and is_value:
+        elif is_whole and field not in REQUIRED and known is None and is_value:
             path = shlex.quote(f"{field}={path}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
 

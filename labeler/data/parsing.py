@@ -55,7 +55,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise BadRow(f"{where}: {kind_of(row)}, not a mapping")
+        raise BadRow(f"{where}: {kind_of(row)}, not a mapping; a row holds values by column")
     fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)

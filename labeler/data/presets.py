@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from string import ascii_lowercase
 from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
-from labeler.data.documents import empty_remedy
+from labeler.data.documents import empty_remedy, read_documents
 from labeler.data.parsing import REQUIRED, is_native, said
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, UsageError
@@ -206,9 +207,12 @@ _EXPECTED = _WORDS["expected"].union(_NOUNS["reference"])
 _OF_MODEL = _WORDS["of_model"].union(_NOUNS["response"][:_MAYBE_RIGHT])
 """Words that make a reference, and a model's, of an answer."""
 _NUMBERED = re.compile(
-    r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
+    r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6}|(?:(?<=[a-z])(?=[A-Z])|(?<=[_ ./\[-]))[a-zA-Z]{1,5})\]?"
+    r"((?:[./](?:\w+[._])?(?:text|content))?)"
 )
 """A stem and a number, of an object perhaps with the name of its text."""
+_LETTERS = (list(ascii_lowercase), _TABLE["numerals"].split())
+"""Letters that number columns, in their order, and Roman numerals."""
 _DEEPEST = 3
 _MOST_COLUMNS = 1_000
 _LIKE = 0.7
@@ -261,8 +265,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
-    others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
+        others = [one for one in columns if isinstance(one, str) and columns[one] and one != name]
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = ((), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
@@ -285,7 +289,8 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
     if holder[0] == "documents" != field:  # a text of a document
         return {}
     last = {"reference": len(_NOUNS["reference"])}
-    if field == "response" and _are_texts(value) and not path.endswith("choices"):
+    is_several = _are_texts(value) or (not isinstance(value, str) and path.endswith("answers"))
+    if field == "response" and is_several and not path.endswith("choices"):
         return last  # several answers are the right ones, but for options
     return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
@@ -293,21 +298,32 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
 def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     """Return columns such as ``context_1`` and ``context_2``, in the order of their numbers.
 
-    Of several groups it is the one whose name means documents most clearly. One column alone is a
-    group if it is the first.
+    Numbers may be letters. Of several groups it is the one whose name means documents most clearly.
+    One column alone is a group if it is the first, by a digit.
     """
-    groups = defaultdict[tuple[str, str], list[tuple[int, str]]](list)
+    groups = defaultdict[tuple[str, str, bool], list[tuple[str, str]]](list)
     for name, value in row.items():
         is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
         if is_text and (found := _NUMBERED.fullmatch(name)):
-            groups[found[1], found[3]].append((int(found[2]), name))
+            mark = found[2].lower()
+            groups[found[1], found[3], mark.isdecimal()].append((mark, name))
     ranked = [
-        (meaning[1], group)
-        for group, names in groups.items()
-        if (meaning := meaning_of(group[0])) and meaning[0] == "documents"
-        if len(names) > 1 or names[0][0] in {0, 1}
+        (meaning[1], names)
+        for (stem, _, _), marks in groups.items()
+        if (meaning := meaning_of(stem)) and meaning[0] == "documents" and (names := _sorted(marks))
     ]
-    return [name for _, name in sorted(groups[min(ranked)[1]])] if ranked else []
+    return min(ranked)[1] if ranked else []
+
+
+def _sorted(marked: list[tuple[str, str]]) -> list[str]:
+    """Return names in the order of their numbers or letters; none if these count nothing."""
+    marks = {mark for mark, _ in marked}
+    if marked[0][0].isdecimal():
+        numbers = sorted((int(mark), name) for mark, name in marked)
+        return [name for _, name in numbers] if len(marked) > 1 or numbers[0][0] in {0, 1} else []
+    known = (one for one in _LETTERS if one[0] in marks and marks.issubset(one))
+    order = next(known, []) if len(marks) > 1 else []
+    return [name for mark in order for own, name in marked if own == mark]
 
 
 def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
@@ -365,7 +381,8 @@ def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> I
 
 def _fits(field: str, value: object) -> bool:
     if field == "documents":
-        return isinstance(value, str | list | tuple | Mapping)
+        is_text = isinstance(value, str) and bool(value.strip())
+        return is_text or value == [] or any(read_documents(value) or ())
     if _are_texts(value):
         return field == "reference"
     return isinstance(said(value, "question" if field == "question" else "response"), str)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
@@ -276,7 +277,7 @@ class RowStream:
             self._check(needed)
 
     def __iter__(self) -> Iterator[Row]:
-        yield from identified(chain(self._taken(), self._rest))
+        yield from identified(chain(self._taken(), self._rest), self._rows.notices)
         self._report()
 
     def total(self) -> int | None:
@@ -352,13 +353,14 @@ def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:
     return row.lacks
 
 
-def identified(rows: Iterable[Row]) -> Iterator[Row]:
+def identified(rows: Iterable[Row], notices: dict[str, str] | None = None) -> Iterator[Row]:
     """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
 
     A row without an id of its own that repeats an earlier one is named by the same digest with its
-    number, ``sha256-…-2``. A row whose given id names another content is a failure.
+    number, ``sha256-…-2``. A row whose given id names another content is a failure. A notice names
+    the first two ids that look alike and are not the same text.
     """
-    with contextlib.closing(_SeenRows()) as seen:
+    with contextlib.closing(_SeenRows({} if notices is None else notices)) as seen:
         for row in rows:
             example = row.content
             first = seen.add(row.where, example) if isinstance(example, Example) else None
@@ -383,7 +385,8 @@ class _SeenRows:
     that no other program sees and that ends with the process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notices: dict[str, str]) -> None:
+        self._notices = notices
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self.close = self._table.close
         self._files: dict[str, int] = {}
@@ -414,16 +417,32 @@ class _SeenRows:
                 "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)", (row.id, content, number, line)
             )
             if added.rowcount:
+                if not row.id.isascii():
+                    self._compare_forms(where, row.id)
                 return None
-            known, first, line = self._table.execute(
-                "SELECT content, file, line FROM seen WHERE id = ?", (row.id,)
-            ).fetchone()
+            known, first = self._known(row.id) or (b"", "")
         except sqlite3.Error as error:
             raise UsageError(
                 f"{where}: no temporary file for the ids of rows: {error}; free about 60 bytes a "
                 "row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
             ) from error
-        return list(self._files)[first] + line, known == content
+        return first, known == content
+
+    def _known(self, name: str) -> tuple[bytes, str] | None:
+        """Return digest and place of the row with an id."""
+        find = "SELECT content, file, line FROM seen WHERE id = ?"
+        found = self._table.execute(find, (name,)).fetchone()
+        return found and (found[0], f"{list(self._files)[found[1]]}{found[2]}")
+
+    def _compare_forms(self, where: str, name: str) -> None:
+        """Note an id that an earlier row has in the other of Unicode's two forms of accents."""
+        for other in {normalize("NFC", name), normalize("NFD", name)} - {name}:
+            if known := self._known(other):
+                self._notices.setdefault(
+                    "forms",
+                    f"{where} has the id {name!r:.80} of {known[1]} in another Unicode form "
+                    "(NFC, NFD), so they are two records: write ids in one form",
+                )
 
     def numbered(self, where: str, row: Example) -> Example:
         """Add a row without an id of its own under the next number of its digest, from 2."""

@@ -164,23 +164,27 @@ Name = Annotated[
 """An annotator's name: a non-empty line without surrounding space."""
 
 
-class ReviewAnswer(Frozen):
-    """A person's answer to the label shown."""
+class AnswerChange(Frozen):
+    """A change of a person's answer to the label shown."""
 
     key: str = Field(max_length=MOST_NAME)
     """Key of the label, so an outdated page is noticed."""
     annotator: Name
+    before: str | None = Field(default=None, max_length=MOST_NAME)
+    """Time of the answer that the page showed, so nobody overwrites an answer unseen."""
+
+
+class Withdrawal(AnswerChange):
+    """A request to withdraw a person's answer."""
+
+
+class ReviewAnswer(AnswerChange):
+    """A person's new answer."""
+
     answer: Literal["agree", "judged", "unsure"]
     """``agree`` adopts the judge's judgment, ``judged`` brings the person's own."""
     judgment: Judgment | None = None
     comment: str = Field(default="", max_length=MOST_COMMENT)
-
-
-class Withdrawal(Frozen):
-    """A request to withdraw a person's answer to the label shown."""
-
-    key: str = Field(max_length=MOST_NAME)
-    annotator: Name
 
 
 class PlanAnswer(Frozen):

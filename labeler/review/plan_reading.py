@@ -88,7 +88,8 @@ class PlanReading:
         self._open = [row for row in self._rows.values() if row.get("look", "2")]
         if not self._open:
             raise UsageError(
-                f"{self.plan}: no sentence to read; give the file that certify wrote last"
+                f"{self.plan}: every sentence is answered; to read more, give the plan that "
+                "certify wrote last"
             )
 
     @property

@@ -31,7 +31,7 @@ from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import View, record_view
-from labeler.review.access import ReviewAnswer, Withdrawal
+from labeler.review.access import AnswerChange, ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
 
 
@@ -114,14 +114,15 @@ class ReviewSession:
         """Save an answer to a record; it is durable when this method returns.
 
         Raises:
-            HTTPException: the answer does not fit the record, or the session is another
-                annotator's.
+            HTTPException: the answer does not fit the record, the page is outdated, or the session
+                is another annotator's.
         """
         self._check_annotator(answer.annotator)
         record = self._record(position, answer.key)
         with self._writing:
             snapshot = self.log.snapshot()
             key = (record.key, answer.annotator)
+            _latest(snapshot, key, answer)
             at = _time_of_answer(snapshot, key)
             hidden = self._hides(snapshot, key)
             opinion, judgment = _opinion(answer, record, hidden=hidden)
@@ -144,14 +145,14 @@ class ReviewSession:
         """Withdraw a person's answer to a record.
 
         Raises:
-            HTTPException: there is no answer to withdraw.
+            HTTPException: there is no answer to withdraw, or the page is outdated.
         """
         self._check_annotator(withdrawal.annotator)
         record = self._record(position, withdrawal.key)
         with self._writing:
             key = (record.key, withdrawal.annotator)
             snapshot = self.log.snapshot()
-            latest = snapshot.current.get(key)
+            latest = _latest(snapshot, key, withdrawal)
             if latest is None:
                 raise HTTPException(409, "there is nothing to take back here")
             at = _time_of_answer(snapshot, key)
@@ -254,6 +255,20 @@ def _opinion(
     judge_left_out = len(judged_sentences(record.label)) < len(record.example.response)
     differs = judge_left_out or differences(record.label, own)
     return ("disagree" if differs else "agree"), own
+
+
+def _latest(snapshot: Snapshot, key: KeyAndAnnotator, change: AnswerChange) -> Correction | None:
+    """Return a person's latest answer; ``None`` without one.
+
+    Raises:
+        HTTPException: it is not the answer that the page showed.
+    """
+    latest = snapshot.current.get(key)
+    if change.before != (latest and latest.at):
+        raise HTTPException(
+            409, "your answer was changed elsewhere, as in another tab; load the page again"
+        )
+    return latest
 
 
 def _time_of_answer(snapshot: Snapshot, key: KeyAndAnnotator) -> str:

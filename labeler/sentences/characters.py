@@ -53,7 +53,7 @@ def may_cite(text: str) -> bool:
     """Return False for most texts without a citation marker, and for none with one."""
     return (
         "[" in text
-        or "<sup>" in text
+        or "</" in text
         or (not text.isascii() and not _MARKS.isdisjoint(text))
         or (any(map(text.__contains__, _NAMES)) and _NUMBERED.search(text) is not None)
         or (("(" in text or "（" in text) and _IN_PARENTHESES.search(text) is not None)

@@ -95,30 +95,18 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
         at = end
 
 
+_NAME, _OTHER_NAME, _ONLY_IN_BRACKETS, _SEE_WORDS, _PAGE_WORDS, _TAGS, _TITLES = (
+    f"(?:{'|'.join(listed)})" for listed in read_table(__file__, "citations").values()
+)
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
 _NUMBER = r"\d{1,3}"
-_AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|and|,\s{0,2}and)\s{0,2}"
+_AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAME = r"(?:[Dd]oc(?:ument)?s?\b\.?|[Pp]assages?|[Ss]ources?|[Cc]ontexts?|[Cc]hunks?|[Ee]xcerpts?)"
-_OTHER_NAME = (
-    r"(?:[Dd]oc(?:ument)?s?\.?|[Dd]okumente?|[Dd]ocumentos?|[Dd]ocumenti|[Qq]uellen?|[Ff]uentes?|[Ff]ont[ei]s?"
-    r"|[Bb]ron(?:nen)?|[Źź]ródł[ao]|[ДдИи](?:окументы?|сточники?)|文[档檔件献獻書]|[来來]源|[资資]料|出[处處典]"
-    r"|参考|문서|출처|المصدر|स्रोत)"
-)
-_ONLY_IN_BRACKETS = (
-    r"(?:[Rr][eé]f(?:[eé]rence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]otes?|[Ww]eb ?pages?"
-    r"|ID|id)"
-)
 _NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
-_SEE = (
-    r"(?:(?:(?:[Ss]ee|[Cc]f|[Vv]gl|[Ss]iehe|[Vv]oir|[Vv]éase|[Vv]er|[Vv]edi|[Zz]ie|[Сс]м)\b\.?"
-    r"|参[见見考照]|[见見])\s{0,2})?"
-)
-_PAGE = (
-    r"[,;:，]\s?(?:[Pp]{1,2}|[Pp]ages?|[Ss]|[Ss]eiten?|[Pp]ág|стр|[Cc])\b\.?\s?\d[\d\u2013-]{0,9}"
-)
+_SEE = rf"(?:{_SEE_WORDS}\s{{0,2}})?"
+_PAGE = rf"[,;:，]\s?{_PAGE_WORDS}\b\.?\s?\d[\d\u2013-]{{0,9}}"
 _LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
@@ -140,6 +128,8 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
+IN_TAG = rf"<{_TAGS}>\s?{_NUMBER}{_MORE}\s?</{_TAGS}>|</co:\s?\d[^<>\n]{{0,100}}>"
+"""Pattern of a marker in tags of models; Cohere's, ``</co: 0:[1,2]>``, count documents from 0."""
 _MARK = rf"<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
 _SUPERSCRIPT = (
     rf"(?=[{_SMALL}<]){_BEHIND}(?:{_MARK}"
@@ -157,15 +147,14 @@ _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
 _NOT_NUMBERS = re.compile(rf"†.*|{_PAGE}|(?<=\])\([^)]*", re.DOTALL)
-_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])")
+_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])|</co:|{_NUMBER}:(?=\[)")
 _INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
-_TITLES = "|".join(read_table(__file__, "citations")["titles"])
 HEADING = re.compile(
-    rf"\W{{0,8}}(?:list of )?(?:{_TITLES})(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
+    rf"\W{{0,8}}(?:list of )?{_TITLES}(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
     r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
     re.IGNORECASE | re.DOTALL,
@@ -237,7 +226,7 @@ class Citation(NamedTuple):
 def _pattern() -> re.Pattern[str]:
     """Compile the pattern of all markers, which takes long."""
     return re.compile(
-        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{_SUPERSCRIPT}|{_IN_TEXT})"
+        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{IN_TAG}|{_SUPERSCRIPT}|{_IN_TEXT})"
     )
 
 
@@ -364,7 +353,7 @@ def is_marker(text: str) -> bool:
 @cache
 def _alone() -> re.Pattern[str]:
     return re.compile(
-        rf"[\s,;.。(*_]*(?:(?:{MARKED}|{_MARK}|[{_SMALL}]+|{_IN_TEXT})[\s,;.。)*_]*)+"
+        rf"[\s,;.。(*_]*(?:(?:{MARKED}|{IN_TAG}|{_MARK}|[{_SMALL}]+|{_IN_TEXT})[\s,;.。)*_]*)+"
     )
 
 

@@ -9,7 +9,7 @@ from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
-from labeler.review.access import ReviewAnswer
+from labeler.review.access import ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
 from labeler.review.session import CorrectionsLog, ReviewSession, ReviewSettings
 from support.labeled import record
@@ -55,9 +55,18 @@ def own(**changes: object) -> Judgment:
 def said(
     session: ReviewSession, position: int, annotator: str = "ann", judgment: Judgment | None = None
 ) -> ReviewAnswer:
-    """An answer: agreement, or a judgment."""
-    key = session.labels.keys[session.places[position]]
+    """An answer: agreement, or a judgment; the page shows the person's latest."""
     kind = "agree" if judgment is None else "judged"
-    return ReviewAnswer.model_validate(
-        {"key": key, "annotator": annotator, "answer": kind, "judgment": judgment}
-    )
+    shown = _shown(session, position, annotator)
+    return ReviewAnswer.model_validate(shown | {"answer": kind, "judgment": judgment})
+
+
+def taken_back(session: ReviewSession, position: int, annotator: str = "ann") -> Withdrawal:
+    """A withdrawal of the person's latest answer."""
+    return Withdrawal.model_validate(_shown(session, position, annotator))
+
+
+def _shown(session: ReviewSession, position: int, annotator: str) -> dict[str, object]:
+    key = session.keys[position]
+    latest = session.log.snapshot().current.get((key, annotator))
+    return {"key": key, "annotator": annotator, "before": latest and latest.at}

@@ -228,6 +228,9 @@ def test_verdicts_on_every_document_sentence_make_relevance(agree: Run) -> None:
     means = [(one["mean_a"], one["mean_b"]) for one in both]
     assert means == [pytest.approx((1 / 3, 2 / 3)), pytest.approx((1 / 3, 0))]
     assert both[0]["kappa"]["undefined"] == "not_yes_or_no"
+    assert both[0]["caution"].endswith(
+        "alpha can be near 0 or 1 by chance; read the share of agreement"
+    )
 
 
 def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> None:
@@ -266,16 +269,17 @@ def test_what_people_say_of_one_record_changes_no_other(agree: Run, elsewhere: s
 
 def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
     """Unknown records and sentences, failed records, lists of sources, columns without a field."""
-    a = labels("a.jsonl", [listing_sources(record(id="r1")), failure("r2")])
-    said = "r1,Ann,a,yes, r1,Ann,a,yes, r1,ann,z,yes, r1,ann,b,yes, r2,Bo,a,yes, r9,Bo,a,yes,"
+    a = labels("a.jsonl", [listing_sources(record(id="r1")), failure("r2"), record(id="\u00e9")])
+    said = "r1,Ann,a,yes, r1,Ann,a,yes, r1,ann,z,yes, r1,ann,b,yes, r2,Bo,a,yes, e\u0301,Bo,a,yes,"
     h = people("id,annotator,sentence,supported,note", *said.split())
     value = found(agree(a, "--human", h, "--json"))["human_labels"]
     ones = ("used", "unknown", "failed", "unknown_sentences", "sources", "repeated")
-    others = {"unknown_ids": ["r9"], "ties": 0, "ignored_columns": ["note"]}
+    unknown = "e\u0301 (a record has this id in another Unicode form)"
+    others = {"unknown_ids": [unknown], "ties": 0, "ignored_columns": ["note"]}
     others["alike"] = [["Ann", "ann"]]
     assert value == dict.fromkeys(ones, 1) | others
     _, out, _ = agree(a, "--human", h)
-    assert "unknown records: 'r9'" in out
+    assert f"unknown records: {unknown!r}" in out
     assert "columns that name no field: 'note'" in out
     assert "annotators 'Ann' and 'ann' count as 2 people" in out
 

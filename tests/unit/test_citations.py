@@ -49,6 +49,11 @@ FORMS = {
     "Es regnet [Quelle 1] (Dokument 2).": (["[Quelle 1]", "(Dokument 2)"], [1, 2]),
     "It rains [cite: 1, 2]; it pours [citation:3].": (["[cite: 1, 2]", "[citation:3]"], [1, 2, 3]),
     "長さは90メートル¹。木造²。": (["¹", "²"], [1, 2]),
+    "It rains<ref>1</ref>, it pours [Node 2 und 3].": (
+        ["<ref>1</ref>", "[Node 2 und 3]"],
+        [1, 2, 3],
+    ),
+    "It <co: 0>rains</co: 0>, it pours.</co: 0:[2,3]>": (["</co: 0>", "</co: 0:[2,3]>"], [0, 2, 3]),
 }
 
 
@@ -90,6 +95,7 @@ def test_what_is_no_marker(text: str) -> None:
         (["A [1, 2].", "B [0]."], [{1, 2}, {0}]),
         (["A【4:0†source】.", "B【4:2†b.pdf】."], [{0}, {2}]),
         (["A 【0:1†source】【7:2†source】"], [{1, 2}]),
+        (["<co>A</co: 0:[1,2]>.", "<co: 0,1>B</co: 0,1>."], [{1, 2}, {0, 1}]),
         (["A [1]. It is in [0, 1].", "B [2]."], [{0}, {1}]),
         (["A [1], in [0;100] or [5-0].", "B [2]."], [{0}, {1}]),
         (["In ([0, 1]).", "A ([1])."], [set(), {0}]),
@@ -174,7 +180,8 @@ def test_markers_alone_cite_for_the_sentence_before() -> None:
         ["It is oak. [Doc 1, p. 7]", "It is long. [2; 3]"],
         ["It is oak. (see Document 1)", "It is long. [vgl. 2, 3, S. 9]"],
         ["It is oak. (см. источник 1, стр. 7)", "It is long. (siehe Quelle 2, 3)"],
-        ["甲长。（见文档1）", "乙短。（参见文档2，3）"],
+        ["甲长。（见文档1）", "乙短。（参见文档2和文档3）"],
+        ["It is oak.<ref>1</ref>", "It is long. <cite>2,3</cite>"],
         ["Il est long. [réf. 1]", "Il est bas. [réf. 2, 3]"],
         ["It is oak. <sup>1</sup>", "It is long. <sup>[2, 3]</sup>"],
     ],

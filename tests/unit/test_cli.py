@@ -97,8 +97,9 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
 
 def test_show_prints_a_record(labeler_command: Command, labels: Path) -> None:
     """Sentences, marks, support and explanations; or as JSON. A slip names the near ids."""
-    code, out, _ = labeler_command("show", labels, "tide-gate-wrong-year")
-    assert code == 0
+    labels.write_text(labels.read_text() * 2)  # copies are one record
+    code, out, err = labeler_command("show", labels, "tide-gate-wrong-year")
+    assert (code, err) == (0, "")
     assert ("✗ b It was finished in 1994" in out, "RU 0b" in out) == (True, True)
     _, out, _ = labeler_command("show", labels, "tide-gate-wrong-year", "--json")
     assert json.loads(out)["example"]["id"] == "tide-gate-wrong-year"

@@ -518,13 +518,16 @@ def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_frame_of_pandas_are_rows() -> None:
-    """Ids in an index of texts are read; a column of rows is a series."""
+    """Ids in an index are read unless it is one of numbers; a column of rows is a series."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([GOOD, OTHER])
     every = contents([GOOD, OTHER])
     assert contents(frame.set_index("id")) == every
     assert contents(frame.set_index("id").rename_axis(None)) == every
-    assert contents(pd.Series([GOOD, OTHER])) == every
+    assert contents(pd.Series([GOOD, OTHER])) == contents([frame.iloc[0], frame.iloc[1]]) == every
+    assert contents(frame.iloc[0]) == every[:1]
+    times = frame.drop(columns="id").set_index(pd.DatetimeIndex(["2026-01-01", "2026-01-02"]))
+    assert [one.id[:10] for one in contents(times)] == ["2026-01-01", "2026-01-02"]
 
 
 class Dataset(list[dict[str, Any]]):
@@ -656,11 +659,12 @@ def test_files_elsewhere_are_read_through_fsspec(tmp_path: Path) -> None:
             list(open_rows(name))
 
 
-def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
+def test_a_text_of_a_missing_value_in_an_optional_field_is_counted(tmp_path: Path) -> None:
     """It may be what was meant; a blank one is not. In a required field it is refused."""
-    rows = open_rows([GOOD | {"reference": text} for text in ("None", " nan ", "", "A.")])
-    assert [one.reference for one in examples(rows)] == [None, None, None, "A."]
-    (said,) = rows.notices.values()
-    assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
+    lines = [GOOD | {"reference": text} for text in ("None", " nan ", "", "A.")]
+    for rows in (open_rows(lines), open_rows(write_csv(tmp_path / "rows.csv", lines))):
+        assert [one.reference for one in examples(rows)] == [None, None, None, "A."]
+        (said,) = rows.notices.values()
+        assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
     with pytest.raises(UsageError, match=r"is 'nan', .*; give each row a value there"):
         RowStream(open_rows([GOOD | {"response": "nan"}]))

@@ -424,17 +424,28 @@ def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
     assert rows.notices["numbered"].endswith(f": {stem}01, {stem}1, {stem}2, {stem}10")
 
 
-@pytest.mark.parametrize("form", ["contexts[{}]", "contexts/{}", "contexts.{}.page_content"])
-def test_columns_of_a_flattened_list_are_the_documents(form: str) -> None:
-    """As tables write the items of a list."""
+@pytest.mark.parametrize(
+    "form", ["contexts[{}]", "contexts/{}", "contexts.{}.page_content", "Context {}", "doc{}"]
+)
+@pytest.mark.parametrize("marks", ["0 1 10", "A B C", "I II IX"])
+def test_columns_of_a_flattened_list_are_the_documents(form: str, marks: str) -> None:
+    """As tables write the items of a list, or people count."""
     row = {"question": "Q?", "response": "R.", "contexts.0.source": "S"}
-    assert only(row | {form.format(0): "D.", form.format(1): "E."}).documents == ("D.", "E.")
+    columns = [form.format(mark) for mark in marks.split()]
+    assert only(row | {name: name for name in reversed(columns)}).documents == tuple(columns)
 
 
 @pytest.mark.parametrize(
-    "columns", [{"doc_1": 17, "doc_2": 18}, {"source_2023": "D."}, {"score_1": "D.", "score_2": ""}]
+    "columns",
+    [
+        {"doc_1": 17, "doc_2": 18},
+        {"source_2023": "D."},
+        {"score_1": "D.", "score_2": ""},
+        {"doc_a": "D."},
+        {"doc_en": "D.", "doc_de": "E."},
+    ],
 )
 def test_other_numbered_columns_are_no_documents(columns: dict[str, Any]) -> None:
-    """Numbers, years, and names that mean something else."""
+    """Numbers, years, languages, a letter alone, and names that mean something else."""
     (row,) = open_rows([{"question": "Q?", "response": "R.", **columns}])
     assert row.lacks == {"documents"}

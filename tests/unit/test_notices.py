@@ -132,6 +132,16 @@ def test_what_may_not_be_meant_is_counted(changes: dict[str, Any], notice: str) 
     assert [text[: len(notice)] for text in found] == [notice] * bool(notice)
 
 
+@pytest.mark.parametrize(("path", "count"), [("found", 1), ("found[].snippet", 0)])
+def test_another_text_in_a_named_column_is_noticed(path: str, count: int) -> None:
+    """But for a path to the text that is meant; a question of another form is not an empty one."""
+    found = [{"snippet": "D.", "page": "The whole text of the page."}]
+    row = {"question": {"id": "7"}, "found": found, "response": "R."}
+    rows = open_rows([row], columns={"documents": path})
+    list(rows)
+    assert list(rows.notices) == ["further"] * count
+
+
 @pytest.mark.parametrize(
     ("changes", "count"),
     [

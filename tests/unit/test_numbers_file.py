@@ -145,7 +145,8 @@ def test_python_reads_numbers_as_labels(files: Files) -> None:
             row.id + (row.label or ""): (row.metrics, row.versions, row.failed)
             for row in labeler.metrics(path, "relevance,adherence")
         }
-        return rows, labeler.summary(path, intervals=labeler.Intervals())
+        dropped = labeler.load(labels).check(against=path, max_drop={"adherence": 0.1})
+        return rows, labeler.summary(path, intervals=labeler.Intervals()), dropped
 
     labels, numbers = files
     want = read(labels)
@@ -199,6 +200,7 @@ EDITS: dict[str, dict[str, str | None]] = {
     "no reason": {"relevance": "", "relevance.numerator": "", "relevance.denominator": "0"},
     "another version of the metric": {"versions": "metrics:relevance.v9"},
     "scores": {"kind": "score"},
+    "a kind that nothing reads": {"kind": "labels"},
     "damaged metadata": {"metadata": "{"},
     "a figure with a decimal comma": {"relevance": "0,5"},
     "a label of no configuration": {"label": ""},

@@ -175,7 +175,7 @@ def test_a_plan_without_a_goal_or_an_open_sentence_is_rejected(tmp_path: Path) -
         (ROWS, {"within": 2}, "plan.csv: not a plan: within and"),
         (ROWS, {"metric": "x"}, "plan.csv: not a plan: .*'x'"),
         (ROWS, {"more": 1}, "plan.csv: not a plan: goal.more"),
-        (rows, {}, "no sentence to read; give the file that certify wrote"),
+        (rows, {}, "every sentence is answered; to read more, give the plan"),
     ):
         with pytest.raises(UsageError, match=message):
             _read(_plan(tmp_path, given, **facts))

@@ -18,7 +18,7 @@ from labeler.review.access import MOST_BYTES, AccessControl
 from labeler.review.app import review_app
 from labeler.review.session import ReviewSession
 from support.labeled import record
-from support.review_sessions import a_session, labels, own
+from support.review_sessions import a_session, labels, own, taken_back
 
 PORT = 8123
 TOKEN = "a-token-of-this-test"  # noqa: S105 - opens nothing
@@ -40,7 +40,7 @@ class Harness:
     def body(self, **changes: object) -> dict[str, Any]:
         """An answer to the first record."""
         judged = {"answer": "judged", "judgment": OWN, "comment": ""}
-        return {"key": self.session.labels.keys[0], "annotator": "ann", **judged, **changes}
+        return {**taken_back(self.session, 0).model_dump(), **judged, **changes}
 
     def status(self, path: str, **headers: str) -> int:
         """How the page's own request is answered, with other headers."""
@@ -295,7 +295,7 @@ def test_what_was_saved_is_in_the_figures_and_can_be_taken_back(harness: Harness
     for judged in (0, 1):
         assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == judged
         harness.post()
-    key = {"key": harness.session.labels.keys[0], "annotator": "ann"}
+    key = taken_back(harness.session, 0).model_dump()
     path = "/api/records/0/withdrawal"
     answer = harness.client.post(path, json=key, headers=OURS)
     assert (answer.status_code, answer.json()["mine"]) == (200, None)

@@ -18,7 +18,7 @@ from labeler.review.label_set import LabelSet, queue_places
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
 from support.labeled import failure, output, record, relabeled, with_question
-from support.review_sessions import METRICS, a_session, labels, own, said
+from support.review_sessions import METRICS, a_session, labels, own, said, taken_back
 
 AS_JUDGED: dict[str, Any] = {"support": {"b": ("0b",), "a": ("0a",)}, "overall_supported": True}
 """What the judge says of the response, in another order."""
@@ -51,13 +51,12 @@ def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
     """The record is open again; the file keeps both events. It goes once, and for oneself."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    mine, bobs = (Withdrawal(key=session.labels.keys[0], annotator=name) for name in ("ann", "bob"))
-    view = session.withdraw(0, mine)
+    view = session.withdraw(0, taken_back(session, 0))
     assert (view["mine"], view["counts"]["agree"]) == (None, 0)
     assert [event.withdrawn for event in stored(session)] == [False, True]
-    for again in (mine, bobs):
+    for name in ("ann", "bob"):
         with pytest.raises(HTTPException, match="nothing to take back"):
-            session.withdraw(0, again)
+            session.withdraw(0, taken_back(session, 0, name))
 
 
 def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
@@ -67,8 +66,20 @@ def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
     (first,) = stored(session)
     session.log.file.append(first.model_copy(update={"at": "2999-01-01T00:00:00Z"}))
     assert session.save(0, said(session, 0, judgment=own()))["mine"]["opinion"] == "disagree"
-    key = session.keys[0]
-    assert session.withdraw(0, Withdrawal(key=key, annotator="ann"))["mine"] is None
+    assert session.withdraw(0, taken_back(session, 0))["mine"] is None
+
+
+def test_nobody_replaces_an_answer_unseen(tmp_path: Path) -> None:
+    """Two tabs show the same record: what one saved, the other neither replaces nor withdraws."""
+    session = a_session(tmp_path)
+    opened = said(session, 0, judgment=own())
+    session.save(0, said(session, 0))
+    for change in (opened, opened.model_copy(update={"before": "2026-11-28T12:00:00.000+00:00"})):
+        with pytest.raises(HTTPException, match="changed elsewhere"):
+            session.save(0, change)
+    with pytest.raises(HTTPException, match="changed elsewhere"):
+        session.withdraw(0, Withdrawal(key=session.keys[0], annotator="ann"))
+    assert [event.opinion for event in stored(session)] == ["agree"]
 
 
 def test_annotators_and_sessions_share_one_file(tmp_path: Path) -> None:
@@ -106,7 +117,7 @@ def test_a_blind_session_is_one_persons_until_the_verdicts_are_seen(tmp_path: Pa
         session.show(0, "bob")
     assert refused.value.status_code == 403
     session.save(0, said(session, 0, judgment=own()))
-    session.withdraw(0, Withdrawal(key=session.labels.keys[0], annotator="ann"))
+    session.withdraw(0, taken_back(session, 0))
     assert not session.show(0, "ann")["hidden"]
     session.save(0, said(session, 0, judgment=own()))
     blind = [one.blind for one in stored(session) if one.annotator == "ann" and not one.withdrawn]
@@ -135,8 +146,7 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
     assert drawn.save(0, said(drawn, 0))["counts"]["next_open"] == 1
     doubtful.save(0, said(doubtful, 0, judgment=own()))
     doubtful.save(0, said(doubtful, 0, "bob"))
-    key = doubtful.labels.keys[0]
-    doubtful.withdraw(0, Withdrawal(key=key, annotator="ann"))
+    doubtful.withdraw(0, taken_back(doubtful, 0))
     doubtful.save(0, said(doubtful, 0))
     queues = [event.queue for event in stored(drawn)]
     assert queues == ["doubtful", *["random"] * 5]

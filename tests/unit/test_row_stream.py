@@ -224,6 +224,11 @@ MEANT: dict[str, dict[str, Any]] = {
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "D is E."}}],
         "hits": [{"title": "T", "snippet": "D is E."}],
     },
+    "--map question=user_request --map documents=quotes --map response=claim "
+    "--map reference=answers.text": cells(
+        "full_prompt|user_request|document|evidence|quotes|claim|answers",
+        *("E. Q?", "Q?", "", [[1, 2]], [{"text": "D is E."}], "D is E.", {"text": ["Z."]}),
+    ),
     "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
     "--map question=q --map documents=ctxs --map response=prediction "
     "--map reference=answers": cells(

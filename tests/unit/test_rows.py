@@ -143,6 +143,15 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
     assert (first.id, third.id) == ("1", "2")
 
 
+def test_ids_in_two_forms_of_unicode_are_named() -> None:
+    """They look alike, and stay two records."""
+    told: list[str] = []
+    ids = ["caf\u00e9", "cafe\u0301", "caf\u00e9"]
+    rows = RowStream(open_rows([{**GOOD, "id": one} for one in ids]), notice=told.append)
+    assert [row.content.id for row in rows] == ids
+    assert "row 2 has the id 'cafe\u0301' of row 1" in "".join(told)
+
+
 def test_a_row_without_an_id_is_named_by_its_content() -> None:
     """The same content has the same name in another order or file."""
     name = to_example(BARE, "row 1").id

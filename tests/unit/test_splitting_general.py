@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from boundaries import CUT, FILES, read_gold
 from labeler.sentences.splitting import SPLITTERS
 from labeler.sentences.splitting.general import GENERAL, LONGEST
+from splitters import CUT, FILES, read_gold
 
 # Known weak spots, none of which loses text:
 # - an unknown abbreviation before a small letter or a number ends a sentence ("Schillerstr. 8");

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from io import IOBase
 from itertools import chain
+from operator import is_
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -76,6 +77,8 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
     """
     if isinstance(source, bytes | bytearray | IOBase):
         raise UsageError(f"rows are read from the path of a file, not {type(source).__name__}")
+    if _is_series(source):
+        return list(source) if all(isinstance(one, Mapping) for one in source) else [source]
     if (table := _table(source)) is not None:
         return table
     for name in _LISTS:
@@ -85,13 +88,10 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
     if isinstance(source, Mapping):
         lists = {n: plain(one) if hasattr(one, "dtype") else one for n, one in source.items()}
         return rows_of_columns(lists) or _held(source, columns)
-    if _is_record(source) and not (
-        dataclasses.is_dataclass(source) and isinstance(source, Iterable)
-    ):
-        return [source]
-    if isinstance(source, Iterable):
+    is_record = _is_record(source)
+    if isinstance(source, Iterable) and (not is_record or dataclasses.is_dataclass(source)):
         return list(source)
-    if own_fields(source):
+    if is_record or own_fields(source):
         return [source]
     raise UsageError(
         "rows are files, a data frame, or examples, mappings or objects with fields, not "
@@ -118,6 +118,12 @@ def _is_record(value: object) -> bool:
     return not isinstance(value, type) and (is_model or bool(_declared(value)))
 
 
+def _is_series(value: object) -> bool:
+    """Return True for a column of pandas, or a row of it."""
+    is_of_pandas = type(value).__module__.partition(".")[0] == "pandas"
+    return is_of_pandas and hasattr(value, "to_dict") and not hasattr(value, "columns")
+
+
 def own_fields(value: object) -> list[str]:
     """Return the names of the attributes of a plain object; no property is read."""
     if isinstance(value, type | ModuleType) or callable(value):
@@ -138,6 +144,8 @@ def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
         BadRow: an object cannot be converted, or the row has too many parts.
     """
     parts = _Parts(where)
+    if not isinstance(row, Mapping) and _is_series(row):
+        row = row.to_dict()
     is_plain = not isinstance(row, Mapping | Iterable) and not _is_record(row)
     read = parts.of_object if is_plain and own_fields(row) else parts.plain
     found = read(row, _DEEPEST)
@@ -179,13 +187,12 @@ class _Parts:
             return None if inside else value
         if isinstance(value, Mapping):
             parts = {k: self.plain(v, levels - 1, inside=inside) for k, v in value.items()}
-            return parts if inside or any(parts[k] is not value[k] for k in parts) else value
-        if _is_record(value):
+            return value if not inside and all(map(is_, parts.values(), value.values())) else parts
+        if not isinstance(value, list) and _is_record(value):
             return self.of_object(value, levels)
         if isinstance(value, list | tuple):
             items = [self.plain(item, levels - 1, inside=inside) for item in value]
-            changed = any(new is not old for new, old in zip(items, value, strict=True))
-            return items if inside or changed else value
+            return value if not inside and all(map(is_, items, value)) else items
         return _json_or_none(value) if inside else plain(value)
 
     def of_object(self, value: Any, levels: int) -> dict[str, Any]:  # noqa: ANN401 - of any package
@@ -384,9 +391,11 @@ def _column(value: object) -> dict[Any, Any]:
 
 
 def _text_labels(index: object) -> list[str] | None:
-    """Return the labels of an index that name rows: distinct texts; ``None`` for any other."""
+    """Return the labels of an index that name rows: distinct, no numbers; else ``None``."""
     given = index if isinstance(index, list | tuple) else ()
-    labels = ["/".join(map(str, one)) if isinstance(one, list | tuple) else one for one in given]
+    labels: list[Any] = [
+        "/".join(map(str, one)) if isinstance(one, list | tuple) else plain(one) for one in given
+    ]
     are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
     return labels if labels and are_texts else None
 
@@ -430,7 +439,9 @@ def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
     else:
         return None
     total = len(given) if isinstance(given, Sized) else None
-    return python_source(lambda: map(plain_row, read()), total)
+    return python_source(
+        lambda: (plain_row(row) if isinstance(row, Mapping) else row for row in read()), total
+    )
 
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing

@@ -8,7 +8,7 @@ tool output counts as one more document that may support a response.
 
 Its verdicts follow from calibrated probabilities, which a label stores. The thresholds stand in the
 weights and do not suit every data set: ``Labels.at`` moves them afterwards.
-``python benchmarks/judges.py`` prints the judge's quality.
+``python benchmarks/embedded.py`` measures the judge's quality.
 """
 
 from __future__ import annotations

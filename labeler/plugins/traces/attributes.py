@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -81,13 +82,17 @@ def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - an
     """Return the value of a dotted key, whether it is written flat, nested or in part; or None."""
     if key in attributes:
         return attributes[key]
-    place = key.find(".")
-    while place > 0:
-        inner = attributes.get(key[:place])
-        if isinstance(inner, Mapping) and (found := lookup(inner, key[place + 1 :])) is not None:
+    for name, rest in _parts(key):
+        inner = attributes.get(name)
+        if inner and isinstance(inner, Mapping) and (found := lookup(inner, rest)) is not None:
             return found
-        place = key.find(".", place + 1)
     return None
+
+
+@cache
+def _parts(key: str) -> list[tuple[str, str]]:
+    """Return the two parts of a known key at each of its dots."""
+    return [(key[:n], key[n + 1 :]) for n, sign in enumerate(key) if sign == "."]
 
 
 def items(attributes: Mapping[str, Any], key: str) -> list[Any]:

@@ -109,7 +109,7 @@ class RecordDrawing {
       "section",
       { class: "record-documents", "aria-label": "Documents" },
       el("h3", {}, counted(documents.length, "document")),
-      facts && drawLegend(),
+      facts && drawLegend(this.subject.edit),
       label && drawExplanation("Relevance", label.relevance_explanation, this.subject.edit),
       documents.map((sentences, index) =>
         el(
@@ -234,7 +234,7 @@ class RecordDrawing {
 }
 
 /** Draw the legend of the marks. */
-function drawLegend() {
+function drawLegend(edit) {
   return el(
     "p",
     { class: "legend small muted" },
@@ -242,6 +242,7 @@ function drawLegend() {
     " relevant ",
     el("span", { class: "mark utilized" }, "U"),
     " utilized",
+    edit && [" ", el("span", { class: "mark link" }, "→"), " supports the selected response sentence"],
   );
 }
 

@@ -84,7 +84,7 @@ class ExplanationPanel {
 
   /** Draw the hint shown until a person selects a sentence. */
   hint() {
-    return el("p", { class: "muted small" }, "Select a sentence to see its explanation.");
+    return el("p", { class: "muted small" }, "Select any sentence to see its explanation.");
   }
 
   /** Update the buttons to the special support of the chosen response sentence. */

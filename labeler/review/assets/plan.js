@@ -32,9 +32,9 @@ async function answer(word) {
 /** Take the answer saved last back, and show its sentence. */
 async function undo() {
   const { saved } = review;
-  if (!saved) return;
-  review.saved = null;
+  if (!saved) return showStatus("Nothing to undo.");
   show(await save(saved.item, saved.word, saved.item.answer || null));
+  review.saved = null;
   showStatus("Undone.");
 }
 
@@ -54,6 +54,7 @@ function show(item) {
       el("p", { class: "small muted" }, `Sentence ${item.position + 1} of ${grouped(item.size)}`, item.again && ", read again", " · record ", el("code", { dir: "auto" }, shownText(texts.id))),
       part("Question", texts.question),
       part(texts.ask || "Does the evidence support this sentence?", texts.text, "read"),
+      texts.documents && el("p", { class: "small muted" }, "A sentence that claims nothing, such as a greeting, is a yes."),
       part("Compare with", texts.evidence),
       texts.documents && el("details", {}, el("summary", {}, "All documents"), el("p", { dir: "auto" }, shownText(texts.documents))),
     ].flat(Infinity).filter(isShown),

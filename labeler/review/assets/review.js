@@ -98,11 +98,12 @@ function answer(kind) {
     const { item } = review;
     if (!item || !mayAnswer(kind)) return;
     const { judged: _, ...judgment } = review.judgment;
-    const message = { key: item.key, annotator: review.annotator, answer: kind, comment: $("#comment").value.trim() };
+    const before = item.mine?.at ?? null;
+    const message = { key: item.key, annotator: review.annotator, before, answer: kind, comment: $("#comment").value.trim() };
     if (kind === "judged") message.judgment = judgment;
     const after = await request(`records/${item.position}`, message);
     dropDraft(item);
-    review.saved = { position: item.position, key: item.key, before: item.mine };
+    review.saved = { position: item.position, key: item.key, before: item.mine, at: after.mine.at };
     showStatus(`Saved record ${item.position + 1}: ${OPINION_WORDS[after.mine.opinion]}.`);
     if (!$("#figures").hidden) void refreshFigures();
     if (item.hidden) return reveal(after);
@@ -184,8 +185,8 @@ function undo() {
   return attempt(async () => {
     const { saved } = review;
     if (!saved) return showStatus("Nothing to undo.");
-    const { position, key, before } = saved;
-    const message = { key, annotator: review.annotator };
+    const { position, key, before, at } = saved;
+    const message = { key, annotator: review.annotator, before: at };
     const isRestored = before !== null && (before.judgment !== null || before.opinion === "unsure");
     if (isRestored) Object.assign(message, { answer: before.opinion, comment: before.comment });
     if (isRestored && before.opinion === "disagree") Object.assign(message, { answer: "judged", judgment: before.judgment });

@@ -71,7 +71,7 @@ function paintBar() {
   agree.classList.toggle("primary", !changedMarks && !item.mine);
   $("#save").classList.toggle("primary", Boolean(changedMarks) && (!item.mine || isChanged()));
   $("#later").disabled = nextOpen === null;
-  $("#later").classList.toggle("primary", Boolean(item.mine) && !isChanged());
+  $("#later").classList.toggle("primary", nextOpen !== null && Boolean(item.mine) && !isChanged());
   $("#previous").disabled = item.position === 0;
   $("#next").disabled = item.position === size - 1;
   $("#undo").disabled = review.saved === null;

@@ -81,7 +81,7 @@ function deriveOverall() {
 /** Keep a changed judgment as a draft, and redraw it. */
 function changed() {
   review.looked = true;
-  if (review.asked.size > 0) showStatus("");
+  showStatus("");
   review.asked.clear();
   writeDraft();
   review.drawing.update(review.judgment);

@@ -15,7 +15,7 @@ const review = {
   drawing: null,
   /** @type {Set<Element>} documents and response that were never in sight. */
   unseen: new Set(),
-  /** Position and key of the answer saved last, and the answer before, for undo. */
+  /** Position, key and time of the answer saved last, and the answer before, for undo. */
   saved: null,
   /** True while a request runs whose response changes the page. */
   busy: false,
@@ -79,6 +79,7 @@ async function request(path, body = null) {
 async function attempt(work) {
   if (review.busy) return;
   review.busy = true;
+  showStatus("");
   paintBar();
   try {
     await work();

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from unicodedata import category
 
 from labeler.sentences.characters import SMALL_DIGITS
-from labeler.sentences.citations import MARKED, is_marker
+from labeler.sentences.citations import IN_TAG, MARKED, is_marker
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
 from labeler.sentences.splitting.units import WIDE_STOPS, WORDS, Block, units
@@ -29,10 +29,11 @@ _LONGEST_WORD = 60
 _LONGEST_MARKER = 30
 _SHORT = 3
 
-# Inline tags count as brackets. A superscript is a citation.
+# Inline tags count as brackets. A superscript is a citation, and so is a number in some tags.
 _CLOSING_TAG, _OPENING_TAG = "\ue000", "\ue001"
 _TAG = re.compile(
-    r"<sup\b[^<>]{0,80}>[^<>]{0,20}</sup>|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?:\s[^<>]{0,300})?/?>"
+    rf"(?P<marker><sup\b[^<>]{{0,80}}>[^<>]{{0,20}}</sup>|{IN_TAG})"
+    r"|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?::?\s[^<>]{0,300})?/?>"
 )
 
 _NEVER_FINAL, _FINAL_BEFORE_STARTER, _FINAL_BEFORE_CAPITAL, _STARTERS = (
@@ -238,8 +239,7 @@ def _only_cites(flat: str, start: int, end: int, unit: Block) -> bool:
 
 def _bracketed(tag: re.Match[str]) -> str:
     """Replace a tag by a bracket of the same length."""
-    is_closing = tag["closing"] or tag[0].endswith("</sup>")
-    return (_CLOSING_TAG if is_closing else _OPENING_TAG) * len(tag[0])
+    return (_CLOSING_TAG if tag["closing"] or tag["marker"] else _OPENING_TAG) * len(tag[0])
 
 
 def _sentences(flat: str, unit: Block) -> Iterator[Span]:
