@@ -221,9 +221,15 @@ def read_side(
 
 
 def with_named_groups(*sides: Side[T]) -> list[Side[T]]:
-    """Return sides with names of groups: a value has the same name on every side."""
-    groups = {kept.group for side in sides for kept in side.labels.values()}
-    names = group_names(group for group in groups if group is not None)
+    """Return sides with names of groups: a value has the same name on every side.
+
+    A number and its text, as of a CSV file, are one group unless one side has both.
+    """
+    names: dict[str, str] = {}
+    for side in sides:
+        groups = {kept.group for kept in side.labels.values()}
+        for group, name in group_names(one for one in groups if one is not None).items():
+            names[group] = max(name, names.get(group, ""), key=len)  # in quotes where one has both
     return [
         replace(
             side,
