@@ -371,6 +371,13 @@ class _Contents(Generic[T]):
         return "\n".join(lines)
 
 
+def mixed_labels(signatures: Collection[str], labels: str = "the labels") -> Iterator[str]:
+    """Yield a warning if labels were made in several ways."""
+    if len(signatures) > 1:
+        ways = f"{labels} were made in {len(signatures)} ways"
+        yield f"{ways}, and the numbers are over all of them together"
+
+
 def quoted(names: Collection[str], total: int | None = None) -> str:
     """Return the first few names, quoted, of all or of a larger number of names."""
     first = ", ".join(f"{name!r:.80}" for name in islice(names, LISTED))
