@@ -109,6 +109,7 @@ def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
     page = open_page()
     assert "token" not in page.url
     page.reload()
+    expect(page.locator(".record")).to_be_visible()
     expect(page.locator("#who")).to_contain_text("4 records, in file order")
     press(page, k="This is the first record", z="Nothing to undo", a=2)
     status(page, "Saved record 1: you agree")
