@@ -421,7 +421,7 @@ class Pace:
             return False
         budget.closed = True
         raise BudgetSpent(
-            f"the budget of ${budget.cap} does not cover this request, which might cost "
+            f"the budget of ${budget.cap:f} does not cover this request, which might cost "
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 

@@ -165,7 +165,9 @@ _CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
         (_OPENAI, {"completion_tokens": None}, None),
         (_OPENAI, {"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
         (_OPENAI, {"total_tokens": 60}, (3, 57, 0, 0)),  # xAI: thoughts in the total alone
-        (_OPENAI, {"total_tokens": 60, "cache_read_input_tokens": 30}, (3, 27, 0, 0)),
+        (_OPENAI, {"total_tokens": 60, "cache_read_input_tokens": 30}, (33, 27, 30, 0)),
+        (_OPENAI, {"prompt_tokens_details": {"cached_tokens": 30}}, (33, 4, 30, 0)),
+        (_OPENAI, {"prompt_tokens_details": {"cache_creation_tokens": 2}}, (3, 4, 0, 2)),  # LiteLLM
         (_OPENAI, {"total_tokens": 2}, (3, 4, 0, 0)),
         (_ANTHROPIC, {}, (3, 4, 0, 0)),
         (_ANTHROPIC, {"input_tokens_details": {"cached_tokens": 2}}, (3, 4, 2, 0)),

@@ -58,6 +58,8 @@ def test_fields_of_a_judge_enter_the_key_if_they_are_sent() -> None:
     }
     found = OpenAISpec(model="m", timeout=1, seed=7, temperature=0.0).sampling()
     assert found == {"seed": 7, "temperature": 0.0, "reask": REASK_VERSION}
+    spaced: dict[str, Any] = {"reasoning_effort": " low", "extra_body": {}}
+    assert OpenAISpec(model="m ", **spaced) == OpenAISpec(model="m", reasoning_effort="low")
 
 
 def key(example: KeyedExample | None = None, **changes: Any) -> str:

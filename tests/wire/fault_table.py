@@ -137,6 +137,12 @@ ANSWERS = {
     ),
     "function_call": Row(answered(content=None, function_call=lambda text: {"arguments": text})),
     "content as an object": Row(answered(content=json.loads)),
+    **{
+        f"within {name}": Row(answered(content=around)) for name, around in {
+            "a call": lambda text: f'<tool_call>{{"name": "f", "arguments": {text}}}</tool_call>',
+            "a text": lambda text: json.dumps({"name": "f", "parameters": text}),
+        }.items()
+    },
     "one part": Row(answered(content=lambda text: {"type": "text", "text": text})),
     "parts without a type": Row(answered(content=lambda t: [{"text": t[:9]}, {"text": t[9:]}])),
     "texts for parts": Row(answered(content=lambda text: [text[:9], text[9:]])),
@@ -312,9 +318,14 @@ STATUSES = {
 """Errors by status that concern every record, or may pass; ``server_rows`` has the others."""
 
 CONNECTIONS = {
-    **ending("transport", "the connection failed", "reset close short", **AGAIN),
+    **ending("transport", "the connection failed", "reset close", **AGAIN),
+    "short": Row("short", **DAMAGED),
     **ending("transport", NO_COMPLETION, "html json-list json-null deep-json", **AGAIN),
-    **ending("transport", NO_COMPLETION, {"another API": body(b'{"response": "{}"}')}, **AGAIN),
+    **ending("transport", "the server answers as another API does", {
+        "Ollama's": body(b'{"response": "{}"}'),
+        "Responses": body(b'{"output": [{}], "usage": {"input_tokens": 9, "output_tokens": 9}}'),
+        "text-generation-inference's": body(b'[{"generated_text": "{}"}]'),
+    }, requests=2, waits=(0,)),
     **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8")},
     **ending(
         "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",
@@ -371,7 +382,7 @@ ALL_ROWS = {
     "broken contract": End("stop contract", 2 * (100 + FEW)),
     "broken contract, 10 % of rows": End("contract", 2),
     "connection refused": End("stop transport", 0),
-    "reset in mid-answer": End("stop transport", _AGAIN),
+    "reset in mid-answer": End("stop transport", 2 * FEW),
     "failing, 500": End("stop transport", _AGAIN),
     "overloaded, 529, ends": End("label", 20),
 }

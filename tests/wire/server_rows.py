@@ -185,6 +185,7 @@ _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
     ("not_found", table.NO_MODEL, {
         "400": error(400, message="The model m does not exist"),
         "llama.cpp": nested(400, "model 'm' not found"),
+        "OpenRouter, 400": nested(400, "m is not a valid model ID", 400),
         "LiteLLM": nested(400, "Invalid model name passed", "400", param="None", type="None"),
         "Xinference": Fault(400, {"detail": "[address=0.0.0.0:1] Model not found, uid: m"}),
     }),

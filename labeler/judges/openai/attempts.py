@@ -18,7 +18,7 @@ from labeler.errors import validation_faults
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.openai.reading import flat, parse_object
+from labeler.judges.openai.reading import flat, parse_object, wrapped
 from labeler.judges.pace import Pace, current
 from labeler.judges.task import Messages, Task
 from labeler.judges.tokens import request_tokens_at_least
@@ -132,10 +132,13 @@ class AttemptLog:
         if failed is not None:
             raise failed
         answer, self.has_duplicates = parse_object(text)
-        lists = _lists_of(self.task.answer_type)
-        plain, is_quoted = (text, False) if answer is None else flat(answer, lists)
-        if is_quoted:
-            self.latest = self.latest._replace(repairs=(*self.latest.repairs, "quoted"))
+        plain: str | bytes = text
+        if answer is not None:
+            fields, lists = _fields_of(self.task.answer_type)
+            inner = wrapped(answer, fields) if fields.isdisjoint(answer) else answer
+            plain, is_quoted = flat(inner, lists)
+            if done := ("wrapped",) * (inner is not answer) + ("quoted",) * is_quoted:
+                self.latest = self.latest._replace(repairs=self.latest.repairs + done)
         return _reader_of(self.task.answer_type).validate_json(plain, context=self)
 
     def reask_message(self) -> str:
@@ -199,10 +202,11 @@ every message, documents included, through a template engine."""
 
 
 @cache
-def _lists_of(output: type[Frozen]) -> tuple[str, ...]:
-    """Return the names of the fields of an answer that are lists."""
-    fields = output.model_fields.items()
-    return tuple(name for name, field in fields if field.annotation not in (str, bool))
+def _fields_of(output: type[Frozen]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of the fields of an answer, and of those that are lists."""
+    fields = output.model_fields
+    lists = (name for name, field in fields.items() if field.annotation not in (str, bool))
+    return frozenset(fields), tuple(lists)
 
 
 @cache

@@ -129,6 +129,8 @@ class Completion(NamedTuple):
 
 def unreadable(body: bytes) -> ObservedError:
     """Return the error of a body that is not an object: damaged, or something else."""
+    if list_of(json_of(body)):
+        return ObservedError("foreign")
     return ObservedError("garbled" if begins_answer(body) else "not_json")
 
 
@@ -188,10 +190,10 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     usage, read = counts_of(counts, is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
     logprobs = object_of(choice.get("logprobs"))
-    if message is None and usage and error == ObservedError("no_choices"):
+    if error == ObservedError("no_choices") and "choices" not in values:
+        error = ObservedError("foreign" if values else "not_json")
+    elif error == ObservedError("no_choices") and message is None and usage:
         error = ObservedError("slipped")  # it was paid for
-    elif "choices" not in values and error == ObservedError("no_choices"):
-        error = ObservedError("not_json")
     if error is not None and error.kind == "oversized":
         content = ""
     return Completion(
@@ -257,8 +259,8 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
     Thoughts that only the total counts, as xAI has it, are charged as an answer is. Cached tokens
-    of the details are part of the prompt's, unless they are more than it; those that Anthropic and
-    Bedrock count apart are added to it.
+    are part of the prompt's, unless they are more than it; where Anthropic and Bedrock count a
+    prompt, they never are.
 
     Args:
         found: what the server reports.
@@ -267,22 +269,24 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     counts = _counts_in(found)
     details = _counts_in(at(found, "prompt_tokens_details") or at(found, "input_tokens_details"))
     prompt, answer, total, *apart, cached = [_first(counts, names) for names in _COUNTERS]
-    cached, written = details.get("cached_tokens", cached), details.get("cache_write_tokens", 0)
     if not prompt:
         return None, 0
-    read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
     if "prompt_tokens" not in counts:
-        prompt, cached, written = read, cached or apart[0], written or apart[1]
-    answer = max(answer + counts.get("thoughtsTokenCount", 0), total - read)
+        prompt += sum(apart)
+    cached = details.get("cached_tokens") or cached or apart[0]
+    written = _first(details, _WRITTEN) or apart[1]
+    if cached + written > prompt:
+        prompt += cached + written
+    answer = max(answer + counts.get("thoughtsTokenCount", 0), total - prompt)
     if not (answer or is_empty):
-        return None, read
+        return None, prompt
     usage = Usage(
         prompt_tokens=prompt,
         completion_tokens=answer,
         cached_tokens=cached,
         cache_write_tokens=written,
     )
-    return usage, read
+    return usage, prompt
 
 
 # The names of OpenAI, Anthropic, Bedrock and Gemini, in this order.
@@ -295,6 +299,8 @@ _COUNTERS = (
     # Where Moonshot, DeepSeek and Gemini count cached tokens.
     ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount"),
 )
+_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
+"""Where OpenAI, LiteLLM and DashScope count tokens written to a cache, in the details."""
 
 
 def _counts_in(found: object) -> dict[str, int]:

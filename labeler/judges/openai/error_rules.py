@@ -31,6 +31,7 @@ ErrorKind = Literal[
     "oversized",  # a response over a limit
     "garbled",  # a response that breaks HTTP, its encoding or JSON, most likely paid for
     "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
+    "foreign",  # a 2xx whose body is JSON of another API
     "no_choices",  # a completion without an answer
     "slipped",  # a paid answer that the provider itself could not read, such as a tool call
     "refusal",
@@ -153,7 +154,10 @@ _LONG_RECORD = (
     "the record is too long for the model",
     "give it fewer documents, or choose a model with more context",
 )
-_WRONG_MODEL = ("no such model", "check the model's name")
+_WRONG_MODEL = (
+    "no such model",
+    "check the model's name, and that it answers chat completions",
+)
 _WRONG_ADDRESS = (
     "no such model or address",
     "check the model's name and base_url (for chat completions, it ends in /v1)",
@@ -312,6 +316,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "transport", _P.RETRY, "the server answered with something that is not a completion",
         "check base_url, and that no proxy or login page stands between", kind="not_json",
+    ),
+    Rule(
+        "transport", _P.RETRY, "the server answers as another API does",
+        "give the --base-url of its chat completions, which mostly ends in /v1", kind="foreign",
+        once=True,
     ),
     Rule(
         "transport", _P.RETRY, "the server sent a completion without an answer", _LATER,

@@ -93,7 +93,8 @@ FORMAT_NAMES = any_of(
 NO_MODEL = any_of(
     "model_not_(found|supported)", r"invalid.model( name)?\b",
     r"\bmodel\b.{0,120}(does not exist|not found|not supported by any provider)",  # Hugging Face
-    "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
+    "model identifier is invalid", "not a valid model ID", "no such model",
+    "model ID .{1,200} with on-demand throughput",
     "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
 )  # fmt: skip
 NO_ADDRESS = any_of("unexpected endpoint or method")  # LM Studio, in a 200

@@ -290,6 +290,16 @@ def value_of(text: str) -> object:
     return found[""] if found and len(found) == 1 and not has_duplicates else None
 
 
+def wrapped(answer: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    """Return the only object in another one that has some fields, also as a text; else that one.
+
+    Models write ``{"name": ..., "arguments": {...}}`` where their server reads no calls of tools.
+    """
+    values = [value_of(one) if isinstance(one, str) else one for one in answer.values()]
+    inner = [one for one in values if isinstance(one, dict) and fields <= one.keys()]
+    return inner[0] if len(inner) == 1 else answer
+
+
 def flat(answer: dict[str, Any], lists: Iterable[str]) -> tuple[str | bytes, bool]:
     """Return the JSON of an answer with the fields of its class.
 

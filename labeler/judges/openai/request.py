@@ -49,7 +49,7 @@ _OURS = frozenset(map(_plain, (
 
 
 def read_extra_body(given: object) -> dict[str, Any] | None:
-    """Return the parameters of a file, or those given by a Python caller.
+    """Return the parameters of a file, or those given by a Python caller; ``None`` without any.
 
     Args:
         given: a path, a mapping, or ``None``.
@@ -78,7 +78,7 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
             f"{where} sets {', '.join(taken)}, which labeler sets itself: use its own option if it "
             "has one, and drop it here"
         )
-    return dict(body)
+    return dict(body) or None  # an empty one changes no request
 
 
 def _read(path: str, where: str) -> object:
@@ -97,7 +97,9 @@ def _read(path: str, where: str) -> object:
 class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is frozen too
     """Identity and settings of the judge: those of :class:`ModelOptions` and these."""
 
-    model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        hide_input_in_errors=True, allow_inf_nan=False, str_strip_whitespace=True
+    )
 
     judge: Annotated[str, InKey] = "openai"
     model: Annotated[str, Field(min_length=1), InKey]
