@@ -25,8 +25,7 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key, require_named_server
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.error_rules import AttemptFailed
-from labeler.judges.openai.error_words import FORMAT_NAMES
+from labeler.judges.openai.error_rules import WORDS, AttemptFailed
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
 from labeler.judges.openai.retries import (
     concluded,
@@ -389,7 +388,7 @@ class _OpenClient:
 def _quotes(task: Task, failed: AttemptFailed) -> bool:
     """Return True if an error may name a format only because it quotes the record."""
     message = f"{failed.observed.code} {failed.observed.message}"
-    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    words = {found[0].lower() for found in WORDS["format"].finditer(message)}
     shown = task.messages[-1]["content"].lower()
     return failed.rule.marks is not None and bool(words) and all(word in shown for word in words)
 
