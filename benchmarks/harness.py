@@ -200,3 +200,42 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     return path
+
+
+# -- goals -----------------------------------------------------------------------------------------
+
+
+class Finding(NamedTuple):
+    """A figure next to its goal."""
+
+    what: str
+    figure: str
+    goal: str = "none set"
+    met: bool | None = None
+    """``None`` where there is no goal."""
+    timing: bool = False
+    """Whether it depends on how busy the machine is."""
+
+
+def at_most(what: str, value: float, most: float, unit: str = "", **more: bool) -> Finding:
+    """Return a figure with an upper bound."""
+    return Finding(what, f"{value:,.4g}{unit}", f"≤ {most:,.4g}{unit}", value <= most, **more)
+
+
+def at_least(what: str, value: float, least: float, unit: str = "", **more: bool) -> Finding:
+    """Return a figure with a lower bound."""
+    return Finding(what, f"{value:,.4g}{unit}", f"≥ {least:,.4g}{unit}", value >= least, **more)
+
+
+def exactly(what: str, value: float, goal: float) -> Finding:
+    """Return a figure that must be one number."""
+    return Finding(what, f"{value:,}", f"{goal:,}", value == goal)
+
+
+def findings_table(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield every figure with its goal."""
+    verdicts = {True: "yes", False: "**no**", None: ""}
+    lines = (
+        [one.what + " ⏱" * one.timing, one.figure, one.goal, verdicts[one.met]] for one in findings
+    )
+    return table(["what", "figure", "goal", "met"], lines, left=4)

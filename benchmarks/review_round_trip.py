@@ -12,27 +12,20 @@ Needs the rows (see ragbench_data.py) and what tests/browser/requirements.txt li
 
 from __future__ import annotations
 
-import argparse
-import re
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from browsing import chromium, review_app
+from harness import options, today
 from labeler.api import iter_labels, open_rows, write_labels
 from labeler.data.corrections import Judgment, judgment_of
 from labeler.judges.embedded import EmbeddedJudge
-from labeler.labels.record import LabelRecord
-from labeler.plugins.ragbench import read_ragbench
 from labeler.store import MemoryStore
 from labeler.version import __version__
+from published import published
 from ragbench_data import ragbench_files
 
 if TYPE_CHECKING:
@@ -44,72 +37,29 @@ _PERSON = "published"
 
 def main() -> None:
     """Make the labels, correct some of them in a browser, and print what follows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("--records", type=int, default=30)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--write", type=Path, help="write the outcome here, as Markdown")
-    wanted = parser.parse_args()
-    files = ragbench_files()
-    if not files:
-        sys.exit("no RAGBench rows: see benchmarks/ragbench_data.py")
+    given = parser.parse_args()
+    truth = {one.id: judgment_of(one.label) for one in published()}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        truth = _published(files)
-        judged = iter_labels(
-            open_rows(files, id_from=",".join(_ID)),
-            judge=EmbeddedJudge(),
-            store=MemoryStore(),
-        )
+        rows = open_rows(ragbench_files(), id_from=",".join(_ID))
+        judged = iter_labels(rows, judge=EmbeddedJudge(), store=MemoryStore())
         count = write_labels(judged, folder / "judge.jsonl")
-        marks = _review(folder, truth, wanted.records, wanted.seed)
-        text = _told(folder, count, wanted.records, wanted.seed, marks)
+        marks = _review(folder, truth, given.records, given.seed)
+        text = _told(folder, count, given.records, given.seed, marks)
     print(text)
-    if wanted.write:
-        wanted.write.write_text(text, encoding="utf-8")
+    if given.write:
+        given.write.write_text(text, encoding="utf-8")
 
 
-def _published(files: list[Path]) -> dict[str, LabelRecord]:
-    """The published labels by the ids that the judge's have."""
-    records = (record for path in files for record in read_ragbench(path))
-    return {one.id: one for one in records if isinstance(one, LabelRecord)}
-
-
-@contextmanager
-def _review_app(folder: Path, records: int, seed: int) -> Iterator[str]:
-    """Start the review app, and give its address."""
-    command = [sys.executable, "-m", "labeler", "review", "judge.jsonl", "--annotator", _PERSON]
-    command += ["--queue", "random", "--sample", str(records), "--seed", str(seed)]
-    output = folder / "review.txt"
-    with (
-        output.open("w") as written,
-        subprocess.Popen(command, cwd=folder, stderr=written) as process,
-    ):
-        try:
-            yield _address(output, process)
-        finally:
-            process.send_signal(signal.SIGINT)
-    print(output.read_text(), file=sys.stderr)
-
-
-def _address(output: Path, process: subprocess.Popen[bytes]) -> str:
-    """Wait for the address that the review app prints."""
-    while process.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", output.read_text()):
-            return found[0]
-        time.sleep(0.1)
-    sys.exit(f"the review app did not start: {output.read_text()}")
-
-
-def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int) -> int:
+def _review(folder: Path, truth: dict[str, Judgment], records: int, seed: int) -> int:
     """Judge the sample as the published labels do; how many marks were turned."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
-
     turned = 0
-    with _review_app(folder, records, seed) as address, sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    queue = ("--annotator", _PERSON, "--queue", "random", "--sample", str(records))
+    app = review_app(folder, "judge.jsonl", *queue, "--seed", str(seed))
+    with app as address, chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(address)
         for number in range(1, records + 1):
@@ -118,11 +68,10 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
             )
             page.locator(".record .sentence").first.wait_for()
             name = page.locator(".record-id code").first.inner_text()
-            turned += _mark(page, judgment_of(truth[name].label))
+            turned += _mark(page, truth[name])
             while f"{records - number} of" not in page.locator("#counts").inner_text():
                 page.keyboard.press("d")  # again where the app asks first
                 page.wait_for_timeout(500)
-        browser.close()
     return turned
 
 
@@ -191,10 +140,8 @@ same record: {marks} marks turned. Then, with the commands that a person would t
         shown = "\n".join(line.rstrip() for line in out.stdout.strip().splitlines())
         why = "<!-- not run: the record of a run -->"
         parts.append(f"{why}\n```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
-    today = datetime.now(UTC).date().isoformat()
-    parts.append(
-        f"Made by `python benchmarks/review_round_trip.py`, {today}, labeler {__version__}.\n"
-    )
+    made = f"Made by `python benchmarks/review_round_trip.py`, {today()}, labeler {__version__}.\n"
+    parts.append(made)
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Synthetic labels with RAGBench's counts of sentences, keys and words, and random texts.
+"""Synthetic labels and rows with RAGBench's counts of sentences, keys and words, and random texts.
 
 The shape of every label is that of a real row, drawn at random where the rows are at hand (see
 ``ragbench_data.py``); else it is drawn by the figures in ``STATED``, which were measured on them.
@@ -196,3 +196,23 @@ def write_labels(path: Path, count: int, seed: int = 0) -> None:
     """Write so many labels to a file."""
     with path.open("wb") as file:
         file.writelines(with_checksum(line.rstrip()) + b"\n" for line in Labels(seed).lines(count))
+
+
+def rows_like_ragbench(count: int, changed: int = 0) -> Iterator[dict[str, Any]]:
+    """Yield rows of RAGBench's size; the last ones are others by their ids and questions."""
+    rng = random.Random(3)
+    words = ["".join(rng.choices("etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(999)]
+    pool = [
+        f"{' '.join(rng.choices(words, k=rng.randint(10, 30))).capitalize()}." for _ in range(9999)
+    ]
+    for number in range(count):
+        name = f"{'new' if number >= count - changed else 'row'}-{number}"
+        yield {
+            "id": name,
+            "question": f"What of {name}?",
+            "documents": [
+                " ".join(rng.choices(pool, k=rng.randint(3, 9))) for _ in range(rng.randint(2, 6))
+            ],
+            "response": " ".join(rng.choices(pool, k=rng.randint(2, 6))),
+            "subset": number % 12,
+        }

@@ -1,24 +1,33 @@
-"""The tasks that ``speed.py`` measures, each in its own process: seconds, CPU time, memory.
+"""The tasks that ``speed.py`` measures, each in its own process.
 
-Run as ``python benchmarks/speed_tasks.py TASK ARGUMENT…``; prints one JSON object.
+    python benchmarks/speed_tasks.py TASK ARGUMENT…
+
+Prints one JSON object: CPU seconds, megabytes of memory at most, what it counted. Imports of a task
+stand in it, because its process alone needs them.
 """
+
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import json
+import os
 import random
-import resource
 import sqlite3
 import sys
+import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from harness import peak_memory
 
 _LINE = 10**6
 """Characters of a line that longer ones repeat."""
@@ -28,14 +37,14 @@ _PORTION = 64
 
 def summarize(labels: str) -> int:
     """Compute the default metrics of a label file or a store."""
-    from labeler import api  # noqa: PLC0415 - this process alone needs it
+    from labeler import api
 
     return api.summary(labels)[0].labeled
 
 
 def records(path: str) -> int:
     """Read every line as a checked label, and compute nothing."""
-    from labeler import api  # noqa: PLC0415 - as above
+    from labeler import api
 
     return sum(1 for _ in api.read_labels(path))
 
@@ -56,15 +65,15 @@ def decode_json(path: str) -> int:
 
 def decode_msgspec(path: str) -> int:
     """Decode every line by msgspec, into dicts and lists."""
-    import msgspec  # noqa: PLC0415 - as above
+    import msgspec
 
     return _decoded(path, msgspec.json.decode)
 
 
 def decode_models(path: str) -> int:
     """Decode every line by pydantic into a label, and check types and checksum."""
-    from labeler.data.lines import without_checksum  # noqa: PLC0415 - as above
-    from labeler.labels.record import LabelRecord  # noqa: PLC0415 - as above
+    from labeler.data.lines import without_checksum
+    from labeler.labels.record import LabelRecord
 
     validate = LabelRecord.model_validate_json
     return _decoded(path, lambda line: validate(without_checksum(line)[0]))
@@ -72,8 +81,8 @@ def decode_models(path: str) -> int:
 
 def fill_store(folder: str, path: str, count: str) -> int:
     """Put labels of a file into a store."""
-    from labeler import api  # noqa: PLC0415 - as above
-    from labeler.store.maintenance import import_labels  # noqa: PLC0415 - as above
+    from labeler import api
+    from labeler.store.maintenance import import_labels
 
     return import_labels(islice(api.stored_outcomes(path), int(count)), folder).new
 
@@ -96,7 +105,7 @@ def scan_columns(folder: str) -> int:
 
 
 def _values(folder: str) -> Iterator[bytes]:
-    from labeler.store.database import Database  # noqa: PLC0415 - as above
+    from labeler.store.database import Database
 
     with closing(Database(Path(folder).absolute())) as database:
         for row in database.records():
@@ -125,7 +134,7 @@ def hash_values(folder: str) -> int:
         begin = time.process_time()
         size += sum(map(len, filter(_is_whole, values)))
         seconds += time.process_time() - begin
-    _tell(size, seconds, seconds)
+    _tell(size, seconds)
     return size
 
 
@@ -134,14 +143,14 @@ def scan_unpacked(folder: str) -> int:
     return sum(len(zlib.decompress(value[36:])) for value in _values(folder))
 
 
-def split(name: str, count: str) -> int:
-    """Split documents by a splitter: so many characters on one line, or as they are.
+def split(count: str) -> int:
+    """Split documents: so many characters on one line, or as they are; counts their bytes.
 
     A line is a mix of all documents, the same million characters over and over: lines of two sizes
     differ in nothing but that, else one may have more sentences a megabyte than the other.
     """
-    from labeler.sentences.splitting import SPLITTERS  # noqa: PLC0415 - as above
-    from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
+    from labeler.sentences.splitting import SPLITTERS
+    from ragbench_data import ragbench_rows
 
     texts = [text for row in ragbench_rows() for text in row["documents"]]
     texts = (
@@ -151,37 +160,109 @@ def split(name: str, count: str) -> int:
         random.Random(0).shuffle(texts)
         line = " ".join(" ".join(texts).split())[:_LINE]
         texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
-    cutter = SPLITTERS[name]
+    cutter = SPLITTERS["general"]
     cutter.split("It loads what it needs. Now.")
     begin = time.process_time()
     for text in texts:
         cutter.split(text)
-    taken = time.process_time() - begin
-    print(json.dumps({"bytes": sum(len(t.encode()) for t in texts), "seconds": taken}))
-    return 0
+    size = sum(len(text.encode()) for text in texts)
+    _tell(size, time.process_time() - begin)
+    return size
 
 
-TASKS: dict[str, Callable[..., int]] = {
+def trusting(task: Any) -> dict[str, Any]:  # noqa: ANN401 - any task
+    """Answer that the first sentence supports everything."""
+    keys = task.example.document_keys()
+    return {
+        "relevance_explanation": "The first one answers it.",
+        "all_relevant_sentence_keys": keys[:3],
+        "overall_supported_explanation": "All of it is there.",
+        "overall_supported": True,
+        "sentence_support_information": [
+            {
+                "response_sentence_key": key,
+                "explanation": "The first sentence says so.",
+                "supporting_sentence_keys": keys[:1],
+                "fully_supported": True,
+            }
+            for key in task.example.response_keys()
+        ],
+        "all_utilized_sentence_keys": keys[:2],
+    }
+
+
+def label(rows: str, store: str, output: str) -> int:
+    """Label a file of rows by a function that costs nothing."""
+    import labeler
+
+    judge = labeler.judge("trusting", version=1)(trusting)
+    return len(labeler.label(rows, judge=judge, store=store, output=output))
+
+
+def copy(rows: str, labels: str, output: str) -> int:
+    """Read the rows and copy the labels: what no rerun can do without."""
+    with Path(labels).open("rb") as source, Path(output).open("wb") as target:
+        target.writelines(source)
+    return sum(1 for _ in _lines(rows))
+
+
+def read_rows(count: str) -> float:
+    """Read made-up short rows; counts the bytes of memory that each one adds."""
+    from labeler.data.formats.objects import python_source
+    from labeler.data.rows import Rows, RowStream
+
+    def stream(number: int) -> RowStream:
+        return RowStream(Rows([python_source(_Short(number).__iter__, number)]))
+
+    deque(stream(1000), maxlen=0)
+    before, most, done = _memory(), [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            most[0] = max(most[0], _memory())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    counted = sum(1 for _ in stream(int(count)))
+    done.set()
+    watcher.join()
+    return (max(most[0], _memory()) - before) / counted
+
+
+class _Short(Sequence[dict[str, Any]]):
+    """Short rows, made when they are read."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - of a sequence
+        name = f"row-{place}"
+        return {"id": name, "question": name, "documents": ["It is."], "response": "It is."}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(self.__getitem__, range(self._count))
+
+
+def _memory() -> int:
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+TASKS: dict[str, Callable[..., float]] = {
     task.__name__: task
     for task in (
         *(summarize, records, decode_json, decode_msgspec, decode_models, fill_store),
         *(scan_raw, scan_columns, scan_rows, hash_values, scan_checksums, scan_unpacked, split),
+        *(label, copy, read_rows),
     )
 }
-BARE = frozenset({"scan_raw", "scan_columns", "split", "decode_json", "decode_msgspec"})
+BARE = frozenset({"scan_raw", "scan_columns", "split", "decode_json", "decode_msgspec", "copy"})
 """Tasks that load nothing of the program first."""
 TELLING = frozenset({"split", "hash_values"})
 """Tasks that tell themselves how long a part of them took."""
-
-
-def peak_memory() -> float:
-    """Megabytes that this process held at most."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    # What getrusage tells includes the parent's memory, from before this program was loaded.
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def main() -> None:
@@ -190,15 +271,14 @@ def main() -> None:
     if name not in BARE:
         # What a task alone takes is measured without the loading of the program.
         importlib.import_module("labeler.api")
-    begin, busy = time.perf_counter(), time.process_time()
+    busy = time.process_time()
     count = TASKS[name](*arguments)
     if name not in TELLING:
-        _tell(count, time.perf_counter() - begin, time.process_time() - busy)
+        _tell(count, time.process_time() - busy)
 
 
-def _tell(count: int, seconds: float, processor: float) -> None:
-    facts = {"count": count, "seconds": seconds, "processor": processor}
-    print(json.dumps(facts | {"megabytes": peak_memory()}))
+def _tell(count: float, cpu: float) -> None:
+    print(json.dumps({"counted": count, "cpu": cpu, "megabytes": peak_memory()}))
 
 
 if __name__ == "__main__":

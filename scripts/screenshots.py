@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import labeler
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+from browsing import chromium, review_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -38,8 +37,6 @@ WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 
 def main() -> None:
     """Make the pages, and take a picture of each view in each scheme."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
-
     own = ROOT / "docs" / "images"
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else own
     schemes: tuple[Scheme, ...] = ("light",) if images == own else ("light", "dark")
@@ -48,11 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         make(folder)
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(
-                executable_path=shutil.which("chromium"),
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-            )
+        with chromium() as browser:
             pages = folder.as_uri()
             for scheme in schemes:
                 picture = Picture(browser, images, scheme, devices)
@@ -60,9 +53,10 @@ def main() -> None:
                 picture.take("comparison", f"{pages}/comparison.html", shows="h1")
                 picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
                 picture.take("diff", f"{pages}/diff.html", shows="h1")
-                with review_app(folder) as address:
+                (folder / "labels.corrections.jsonl").unlink(missing_ok=True)
+                queue = ("--queue", "doubtful", "--annotator", "ann")
+                with review_app(folder, "labels.jsonl", *queue) as address:
                     picture.take("review", address, shows=".record", before=correct)
-            browser.close()
 
 
 def make(folder: Path) -> None:
@@ -106,26 +100,6 @@ def versions(rows: list[Row]) -> tuple[list[Row], list[Row]]:
         before.append([good, *bad][-1] | {"id": good["id"]})
         after.append(later)
     return before, after
-
-
-@contextmanager
-def review_app(folder: Path) -> Iterator[str]:
-    """Run the review app, and give its address."""
-    (folder / "labels.corrections.jsonl").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--queue", "doubtful"]
-    output = folder / "review.txt"
-    with (
-        output.open("w") as written,
-        subprocess.Popen([*command, "--annotator", "ann"], cwd=folder, stderr=written) as running,
-    ):
-        try:
-            while not (found := re.search(r"http://\S+#token=\S+", output.read_text())):
-                if running.poll() is not None:
-                    sys.exit(f"the review app did not start: {output.read_text()}")
-                time.sleep(0.1)
-            yield found[0]
-        finally:
-            running.send_signal(signal.SIGINT)
 
 
 def correct(page: Page) -> None:

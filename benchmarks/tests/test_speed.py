@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
 from itertools import islice
 from pathlib import Path
@@ -15,15 +14,14 @@ import pytest
 import ragbench_data
 import speed
 import speed_labels
-import speed_reruns
 import speed_tasks
+from harness import Spent
 from labeler import cli
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_rows
 from speed_labels import Labels
-from speed_page import Run
 
 
 @pytest.fixture(autouse=True)
@@ -43,42 +41,36 @@ def test_synthetic_labels_are_sound() -> None:
 
 
 @pytest.fixture
-def tasks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process for each task: what a task takes is of no interest here."""
-    split, timed = speed._split, speed._timed
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process for each step: what a step takes is of no interest here."""
 
-    def called(command: Sequence[str]) -> str:
-        monkeypatch.setattr(sys, "argv", command[1:])
+    def called(*command: object, **_: object) -> Spent:
+        words = [str(word) for word in command]
         with redirect_stdout(io.StringIO()) as said:
-            speed_tasks.main()
-        return said.getvalue()
+            if words[0] == "labeler":
+                monkeypatch.setattr(sys, "argv", words)
+                assert cli.run() == 0
+            elif "speed_tasks.py" in words[1]:
+                monkeypatch.setattr(sys, "argv", words[1:])
+                speed_tasks.main()
+        return Spent(1, 1, 1, said.getvalue())
 
-    def commanded(command: Sequence[str]) -> Run:
-        if "labeler" not in command:
-            return timed(command)
-        monkeypatch.setattr(sys, "argv", command[2:])
-        with redirect_stdout(io.StringIO()):
-            assert cli.run() == 0
-        return Run(1, 1, 1, 0)
-
-    monkeypatch.setattr(speed, "_process", called)
-    short = lambda name, size, rounds: split(name, size // 100, rounds)  # noqa: E731
-    monkeypatch.setattr(speed, "_split", short)
-    monkeypatch.setattr(speed, "_timed", commanded)
+    monkeypatch.setattr(speed, "spent", called)
 
 
-@pytest.mark.usefixtures("tasks_in_this_process")
-def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A page with every goal and picture, and the parts of other benchmarks; no folder is left."""
-    page = tmp_path / "speed.md"
-    page.write_text(speed_reruns.written_into("", "as they were"), encoding="utf-8")
-    folder = tmp_path / "scratch"
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(
+    ("part", "goals"), [("labels", 13), ("numbers", 0), ("reruns", 3), ("rows", 1)]
+)
+def test_the_benchmark_runs_to_its_end(part: str, goals: int, tmp_path: Path) -> None:
+    """Every goal stands in its part of the page, if it has one; no folder is left."""
+    page, folder = tmp_path / "speed.md", tmp_path / "scratch"
     folder.mkdir()
-    arguments = ["--rows", "200", "--rounds", "1", "--folder", str(folder), "--write", str(page)]
-    assert speed.main(arguments) == 0
+    page.write_text(f"<!-- begin {part} -->\n<!-- end {part} -->\nafter\n", encoding="utf-8")
+    arguments = ["--only", part, "--rows", "200", "--rounds", "1"]
+    speed.main([*arguments, "--folder", str(folder), "--write", str(page)])
     text = page.read_text(encoding="utf-8")
-    assert text in capsys.readouterr().out
-    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", text)) == 13
-    assert speed_reruns.part_of(text, "reruns") == "as they were"
-    assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+    assert len(re.findall(r"\| (yes|\*\*no\*\*) \|", text)) == goals
+    assert text.endswith("after\n")
+    assert page.with_suffix(".svg").exists() == (part == "labels")
     assert list(folder.iterdir()) == []

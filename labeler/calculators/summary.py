@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
@@ -310,17 +312,17 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         ]
         if by is None:
             return rows
-        wholes = {row.label: self._whole(rows, row.label, intervals) for row in rows}
+        own = {label: [*listed] for label, listed in groupby(rows, attrgetter("label"))}
+        wholes = {label: self._whole(listed, intervals) for label, listed in own.items()}
         return [
             replace(row, whole=whole) if whole and whole.metric is row.metric else row
             for row, whole in ((row, wholes[row.label]) for row in rows)
         ]
 
-    def _whole(
-        self, rows: Sequence[SummaryRow], label: str | None, intervals: Intervals | None
-    ) -> SummaryRow | None:
+    def _whole(self, rows: Sequence[SummaryRow], intervals: Intervals | None) -> SummaryRow | None:
         """Return the summary of all groups of a configuration, by the metric of the headline."""
-        valued = {row.metric.id: row.metric for row in rows if row.label == label and row.defined}
+        label = rows[0].label
+        valued = {row.metric.id: row.metric for row in rows if row.defined}
         metric = valued.get(SUPPORTED) or next(iter(valued.values()), None)
         if metric is None:
             return None

@@ -86,7 +86,11 @@ class OpenAIEmbedder:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
-        self.spec = _spec(model, dimensions)
+        try:
+            self.spec = EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
+        except ValidationError as error:
+            fault = describe_faults(error)
+            raise UsageError(f"embedder openai does not accept its {fault}") from None
         self._server = read_server(api_key, **server)
         if api_key is not None:  # a third host's, see :func:`key_of_embedder`
             self._server = replace(self._server, key_variables=(KEY_VARIABLE,))
@@ -250,14 +254,6 @@ class _Job:
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             labeler_version=__version__,
         )
-
-
-def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
-    try:
-        return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
-    except ValidationError as error:
-        fault = describe_faults(error)
-    raise UsageError(f"embedder openai does not accept its {fault}")
 
 
 # The response: any part may be missing or wrong.
