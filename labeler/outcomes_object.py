@@ -1,4 +1,4 @@
-"""Outcomes of one kind as one object: their table, metrics, gates, pages and files."""
+"""Outcomes of one kind as one object: their table, metrics, gates and files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from labeler.calculators.outcomes import checked, measurable
 from labeler.catalog import (
     Positions,
     check_key,
-    check_options,
     check_position,
-    keywords_of,
     position_of,
     positions_of,
     with_named_keywords,
@@ -284,28 +282,6 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         )
         base = None if against is None else measurable(against)
         return check_gates(checked(self), demands, base, settings).results
-
-    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
-        """Write the labels as an offline page: figures, findings, and every record.
-
-        Args:
-            path: the HTML file.
-            options: those of :func:`labeler.report.write_report`, such as ``by``.
-
-        Returns:
-            The files.
-
-        Raises:
-            UsageError: as for :func:`labeler.report.write_report`.
-
-        Example:
-            >>> [file.name for file in labels.report(folder / "report.html")]
-            ['report.html']
-        """
-        from labeler.report.writing import write_report
-
-        check_options("report", options, keywords_of(write_report)[2:])
-        return write_report(self, path_in("path", path), **({"name": self.name} | options))
 
     def save(self, path: str | Path) -> Path:
         """Write the labels to a file, which appears when complete.

@@ -162,13 +162,14 @@ def _unlisted(name: str, value: object) -> object:
 
 def has_other_answers(value: object, depth: int = _DEEPEST) -> bool:
     """Return True if a value holds choices of a model whose texts differ."""
-    fields = value if isinstance(value, Mapping) and depth else {}
-    choices = [fields[name] for name in fields if name in _CHOICES]
+    if not depth or not isinstance(value, Mapping):
+        return False
+    choices = [value[name] for name in value if name in _CHOICES]
     for listed in (one for one in choices if isinstance(one, list)):
         flat = [one for part in listed for one in (part if isinstance(part, list) else [part])]
         if len({_text(one, _ANSWER) for one in flat}) > 1:
             return True
-    return any(has_other_answers(fields[name], depth - 1) for name in _ANSWER if name in fields)
+    return any(has_other_answers(value[name], depth - 1) for name in _ANSWER if name in value)
 
 
 def fields_of_turns(

@@ -74,10 +74,10 @@ def _of_texts(question: str, documents: Sequence[str], response: str) -> Iterato
         yield "echo", "a response that begins with the question, as if a prompt were repeated"
     if _PATTERNS["fault"].match(response):
         yield "fault", f"a response such as {response!r:.40}, as of a server or program that failed"
-    shown = (question, *documents, response)
-    marks = ((text, _PLAIN_MARKS if text.isascii() else _MARKS) for text in shown)
-    signs = ((text, one[sign]) for text, one in marks for sign in one if sign in text)
-    if mark := next((mark for text, own in signs for mark in own if mark in text), ""):
+    shown = "\0".join((question, *documents, response))
+    marks = _PLAIN_MARKS if shown.isascii() else _MARKS
+    found = (mark for sign in marks if sign in shown for mark in marks[sign] if mark in shown)
+    if mark := next(found, ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
 
@@ -124,8 +124,9 @@ def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
 
 def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
     """Yield what reading leaves out."""
-    for name, value in found.items():
-        if read.get(name) is None and isinstance(value, str) and value.strip():
+    for name in [name for name in found if read.get(name) is None]:
+        value = found[name]
+        if isinstance(value, str) and value.strip():
             text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
             yield f"missing {name}", text
     response = found.get("response")

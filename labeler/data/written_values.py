@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from labeler.data.lines import has_too_many_parts, load_json
+from labeler.sentences.words import read_table
 
 _LONGEST = 1 << 24
 """Characters of a text that is read as a list or an object."""
@@ -23,19 +24,11 @@ _BARE = re.compile(r"[\w.-]{1,99}")
 _FIELD = re.compile(r"[a-z_]\w{0,99}=")
 _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
-HIDDEN = frozenset(("__REDACTED__", "<truncated due to size exceeding limit>"))
-"""Texts that OpenInference and Langfuse write for one that was to be hidden, or was too long."""
-MISSING = HIDDEN | frozenset(
-    (
-        *("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N"),
-        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!", "#NULL!", "#ERROR!"),
-        *("[object Object]", "System.Object[]"),
-    )
-)
-"""Texts that Python, pandas, JavaScript and databases write for a missing value, and spreadsheets
-and scripts for one that they cannot show."""
-_CONSTANTS = {
-    **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
+_TABLE = read_table(__file__, "written_values")
+HIDDEN = frozenset(_TABLE["hidden"])
+MISSING = HIDDEN.union(_TABLE["missing"])
+"""Texts of values that are missing or hidden, see ``written_values.toml``."""
+_CONSTANTS = dict.fromkeys(_TABLE["null"]) | {
     "True": True,
     "true": True,
     "False": False,
@@ -58,6 +51,8 @@ _START = re.compile(
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
 _FENCED = re.compile(r"\s*```\w*\s*([\[{].*)```\s*", re.DOTALL)
+_PRINTED = re.compile(rf"Node ID: |b['\"]|{_FIELDS.pattern}")
+_MAYBE_PRINTED = re.compile(rf"\s*```|{_PRINTED.pattern}|{_OPENING.pattern}")
 _ELIDED = "..."
 """The end of a text that was shortened when its object was printed."""
 
@@ -104,9 +99,11 @@ def is_printed(text: str) -> bool:
 
     LlamaIndex prints the begin of a node. Python prints bytes, too.
     """
+    if not _MAYBE_PRINTED.match(text):
+        return False
     fenced = _FENCED.fullmatch(text)
     text = fenced[1] if fenced else text
-    if text.startswith(("Node ID: ", "b'", 'b"')) or _FIELDS.match(text):
+    if _PRINTED.match(text):
         return True
     try:
         return written_value(text) != text

@@ -95,30 +95,18 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
         at = end
 
 
+_NAME, _OTHER_NAME, _ONLY_IN_BRACKETS, _SEE_WORDS, _PAGE_WORDS, _TAGS, _TITLES = (
+    f"(?:{'|'.join(listed)})" for listed in read_table(__file__, "citations").values()
+)
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
 _NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAME = r"(?:[Dd]oc(?:ument)?s?\b\.?|[Pp]assages?|[Ss]ources?|[Cc]ontexts?|[Cc]hunks?|[Ee]xcerpts?)"
-_OTHER_NAME = (
-    r"(?:[Dd]oc(?:ument)?s?\.?|[Dd]okumente?|[Dd]ocumentos?|[Dd]ocumenti|[Qq]uellen?|[Ff]uentes?|[Ff]ont[ei]s?"
-    r"|[Bb]ron(?:nen)?|[Źź]ródł[ao]|[ДдИи](?:окументы?|сточники?)|文[档檔件献獻書]|[来來]源|[资資]料|出[处處典]"
-    r"|参考|문서|출처|المصدر|स्रोत)"
-)
-_ONLY_IN_BRACKETS = (
-    r"(?:[Rr][eé]f(?:[eé]rence)?s?\b\.?|[Cc]it(?:ation)?e?s?|[Aa]rticles?|[Nn]o[td]es?"
-    r"|[Ww]eb(?: ?pages?)?|[Tt]exts?|[Ss]nippets?|[Ee]vidence|(?:[Ss]earch )?[Rr]esults?|ID|id)"
-)
 _NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
-_SEE = (
-    r"(?:(?:(?:[Ss]ee|[Cc]f|[Vv]gl|[Ss]iehe|[Vv]oir|[Vv]éase|[Vv]er|[Vv]edi|[Zz]ie|[Сс]м)\b\.?"
-    r"|参[见見考照]|[见見])\s{0,2})?"
-)
-_PAGE = (
-    r"[,;:，]\s?(?:[Pp]{1,2}|[Pp]ages?|[Ss]|[Ss]eiten?|[Pp]ág|стр|[Cc])\b\.?\s?\d[\d\u2013-]{0,9}"
-)
+_SEE = rf"(?:{_SEE_WORDS}\s{{0,2}})?"
+_PAGE = rf"[,;:，]\s?{_PAGE_WORDS}\b\.?\s?\d[\d\u2013-]{{0,9}}"
 _LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
@@ -133,7 +121,6 @@ _PARENTHESES = (
     rf"[(（]\s?(?:{_SEE}(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}(?:{_PAGE})?|{_SEE}{_BRACKETS}"
     rf"(?:{_AND}{_BRACKETS}){{0,20}})\s?[)）]"
 )
-_TAGS = "(?:cite|citation|co|doc|ref|source)"
 _SMALL = SMALL_DIGITS
 # A small number is an exponent behind a digit or a symbol, and 2 and 3 also behind a unit: km².
 _BEHIND = (
@@ -166,9 +153,8 @@ _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
-_TITLES = "|".join(read_table(__file__, "citations")["titles"])
 HEADING = re.compile(
-    rf"\W{{0,8}}(?:list of )?(?:{_TITLES})(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
+    rf"\W{{0,8}}(?:list of )?{_TITLES}(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
     r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
     re.IGNORECASE | re.DOTALL,

@@ -70,15 +70,10 @@ class Message(NamedTuple):
         return ({"name": self.name} if self.name else {}) | {"text": self.text}
 
 
-class Conversation(NamedTuple):
-    """What precedes a response besides question and documents."""
-
-    history: Sequence[Message] = ()
-    tool_outputs: Sequence[Message] = ()
-
-
-def read_conversation(history: object, tool_outputs: object, where: str) -> Conversation:
-    """Read the turns and tool outputs of a row.
+def read_conversation(
+    history: object, tool_outputs: object, where: str
+) -> tuple[list[Message], list[Message]]:
+    """Return the turns and the tool outputs of a row.
 
     Args:
         history: turns, or ``None``.
@@ -102,7 +97,7 @@ def read_conversation(history: object, tool_outputs: object, where: str) -> Conv
                 "objects with name and text"
             )
         outputs += content.results
-    return Conversation([one for one in messages if one.role != "tool"], outputs)
+    return [one for one in messages if one.role != "tool"], outputs
 
 
 def read_messages(value: object, name: str, where: str) -> list[Message]:

@@ -21,6 +21,7 @@ from labeler.sentences.words import (
     SCAFFOLD,
     STOP_WORDS,
     names,
+    read_patterns,
     stems,
     surface_words,
     written,
@@ -31,23 +32,7 @@ from labeler.sentences.words import (
 _BEFORE_A_NUMBER = "is are was were of to in by at than and or about only"
 _COUNTING = "".join(rf"(?<!\b{word})" for word in _BEFORE_A_NUMBER.split())
 _ENUMERATOR = re.compile(rf"^\s*\d{{1,2}}[.)](?=\s|$)|{_COUNTING}(?<!\s)\s+\d{{1,2}}[.)](?=\s|$)")
-_SOURCE = r"(?:context|documents?|passages?|texts?|sources?|articles?|manual|excerpts?|information)"
-_SAYS = (
-    r"(?:mention|state|say|specif|provid|contain|includ|cover|address|giv|indicat|describ|discuss"
-    r"|explain|offer|answer|enough|sufficient|information|details?|evidence|list)"
-)
-_NOT = r"(?:not|no|n't|cannot|nothing|insufficient|lacks?)"
-_META = re.compile(
-    rf"\b{_SOURCE}\b[^.;]{{0,30}}?(?:\b|(?=n't)){_NOT}\b[^.;]{{0,30}}?\b{_SAYS}"
-    rf"|(?:\b|(?=n't)){_NOT}\b[^.;]{{0,40}}?\b{_SAYS}[^.;]{{0,60}}?"
-    rf"\b(?:in|by|from|within)\b[^.;]{{0,20}}?\b{_SOURCE}\b",
-    re.IGNORECASE,
-)
-"""A statement that the documents lack something. Gaps are bounded, so that matching is fast."""
-# "The documents do not say X, but Y" also claims Y.
-_CONTRAST = re.compile(
-    r"\b(?:but|however|although|though|yet|while|whereas|because|since)\b", re.IGNORECASE
-)
+_WORDING = read_patterns(__file__, "statements", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +59,9 @@ class Claim:
     @property
     def is_meta(self) -> bool:
         """True if the sentence only states that the documents lack something."""
-        return bool(_META.search(self.text)) and not _CONTRAST.search(self.text)
+        return bool(_WORDING["meta"].search(self.text)) and not _WORDING["contrast"].search(
+            self.text
+        )
 
     @property
     def numbers(self) -> set[str]:

@@ -21,13 +21,13 @@ from labeler.plugins.batch import PendingKeys
 from labeler.plugins.batch.folder import (
     Batch,
     BatchRequest,
-    RemoteBatch,
     Results,
     batches,
     pending_keys,
     place,
     write_batches,
 )
+from labeler.plugins.batch.remote import RemoteBatch
 from labeler.store import MemoryStore
 from support import samples
 from support.command import Command

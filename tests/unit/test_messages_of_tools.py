@@ -111,8 +111,8 @@ def test_tool_results_are_tool_outputs_and_no_question(system: str) -> None:
     assert isinstance(found, Example), found.message
     assert (found.question, found.response) == (QUESTION, ANSWER)
     assert [output["text"].strip('"') for output in found.tool_outputs] == [RESULT]
-    talk = read_conversation([ASKED, *CALLS[system]], None, "")
-    assert [output.text.strip('"') for output in talk.tool_outputs] == [RESULT]
+    _, outputs = read_conversation([ASKED, *CALLS[system]], None, "")
+    assert [output.text.strip('"') for output in outputs] == [RESULT]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ its object a function that yields :class:`Raw` rows. Readers do not interpret co
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import importlib.util
 import json
@@ -34,6 +35,7 @@ from labeler.data.lines import (
     read_lines,
 )
 from labeler.errors import BadRow, LabelerError, UsageError, path_in
+from labeler.sentences.words import read_table
 from labeler.version import install_command
 
 _NEED_PYARROW = frozenset({"parquet", "arrow"})
@@ -85,50 +87,19 @@ def json_rows(lines: Iterable[Line], form: str = LINES) -> Iterator[Raw]:
             yield Raw(line.where, error)
 
 
+_TABLE = read_table(__file__, "formats")
 READERS: Catalog[Reader] = Catalog("format", group="rows", of=Callable)
 READERS.add("jsonl", read_json_lines)
-READERS.add("json", "labeler.data.formats.text_files:read_json")
-READERS.add("csv", "labeler.data.formats.text_files:read_csv")
-READERS.add("tsv", "labeler.data.formats.text_files:read_tsv")
-READERS.add("parquet", "labeler.data.formats.parquet_files:read_parquet")
-READERS.add("arrow", "labeler.data.formats.arrow_files:read_arrow")
+for _format, _reader in _TABLE["readers"].items():
+    READERS.add(_format, f"labeler.data.formats.{_reader}")
 READERS.add("dataset", "labeler.data.formats:read_saved")
 READERS.add("hub", "labeler.data.formats:read_hub")
 
-_BY_SUFFIX = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
-"""Format by file suffix. A package may declare others; every other file is JSON Lines."""
-
-_SPREADSHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers"})
+_SUFFIXES = {name: frozenset(listed.split()) for name, listed in _TABLE["suffixes"].items()}
+_SPREADSHEETS = _SUFFIXES.pop("spreadsheet")
+_BY_SUFFIX = {suffix: name for name, listed in _SUFFIXES.items() for suffix in listed}
 _TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
-_UTF_16 = "UTF-16 or no text, and text files are UTF-8"
-_BINARY = {
-    b"PK\x03\x04": "a ZIP archive",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet",
-    b"%PDF": "a PDF",
-    b"PAR1": "a Parquet file, whose name must end in .parquet",
-    b"ARROW1": "an Arrow file, whose name must end in .arrow",
-    b"SQLite format 3": "a database",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd, and only gzip is unpacked",
-    b"BZh": "compressed by bzip2, and only gzip is unpacked",
-    b"\xfd7zXZ": "compressed by xz, and only gzip is unpacked",
-    b"\x1f\x8b": "packed by gzip twice, and one layer is unpacked",
-    b"Obj\x01": "an Avro file",
-    **dict.fromkeys((b"<!", b"<?xml", b"<html"), "HTML or XML, perhaps a page to log in"),
-    b"version https://git-lfs": "a pointer of Git LFS, whose file git lfs pull fetches",
-    b"\x80": "a pickle, which is never loaded",
-    b"\xff\xfe": _UTF_16,
-    b"\xfe\xff": _UTF_16,
-}
+_BINARY = {magic.encode("latin-1"): kind for magic, kind in _TABLE["magic"].items()}
 """Kinds of files that hold no rows, by their first bytes."""
 _ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 """The beginning of an array of objects."""
@@ -209,7 +180,7 @@ def check_file(name: str, start: bytes = b"") -> None:
             "line by line (jq -c '.[]')"
         )
     if kind or b"\0" in start:
-        kind = kind or _UTF_16
+        kind = kind or _BINARY[codecs.BOM_UTF16]
         raise UsageError(f"{name} is {kind}: write the rows as JSON Lines, CSV (UTF-8) or Parquet")
 
 

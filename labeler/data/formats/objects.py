@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from io import IOBase
 from itertools import chain
+from operator import is_
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -186,13 +187,12 @@ class _Parts:
             return None if inside else value
         if isinstance(value, Mapping):
             parts = {k: self.plain(v, levels - 1, inside=inside) for k, v in value.items()}
-            return parts if inside or any(parts[k] is not value[k] for k in parts) else value
-        if _is_record(value):
+            return value if not inside and all(map(is_, parts.values(), value.values())) else parts
+        if not isinstance(value, list) and _is_record(value):
             return self.of_object(value, levels)
         if isinstance(value, list | tuple):
             items = [self.plain(item, levels - 1, inside=inside) for item in value]
-            changed = any(new is not old for new, old in zip(items, value, strict=True))
-            return items if inside or changed else value
+            return value if not inside and all(map(is_, items, value)) else items
         return _json_or_none(value) if inside else plain(value)
 
     def of_object(self, value: Any, levels: int) -> dict[str, Any]:  # noqa: ANN401 - of any package

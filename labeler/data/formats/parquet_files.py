@@ -223,15 +223,8 @@ class ParquetColumns:
 
 
 _SINGLE = {
-    "kind": pa.string(),
-    "key": pa.string(),
-    "method": pa.string(),
-    "reason": pa.string(),
-    "message": pa.string(),
-    "version": pa.int64(),
-    "samples": pa.int64(),
-    "attempts": pa.int64(),
-    "reasks": pa.int64(),
+    **dict.fromkeys(("kind", "key", "method", "reason", "message"), pa.string()),
+    **dict.fromkeys(("version", "samples", "attempts", "reasks"), pa.int64()),
     "lasting": pa.bool_(),
 }
 _NESTED = (

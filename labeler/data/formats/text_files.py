@@ -47,23 +47,15 @@ _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 def read_csv(name: str) -> Iterator[Raw]:
     """Read rows of cells; the first line names the columns.
 
-    Of commas, semicolons and tabs those separate cells that the first line has most of, outside
-    quotes. A line such as ``sep=;`` before it, which Excel writes, names the separator. If a space
-    stands behind each separator of the first line, it belongs to no cell.
+    Cells of a file ``.tsv`` are separated by tabs; of another by what the first line has most of,
+    outside quotes: commas, semicolons or tabs. A line such as ``sep=;`` before it, which Excel
+    writes, names the separator. If a space stands behind each separator of the first line, it
+    belongs to no cell.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
     """
     return _read_cells(name, *_separator(name))
-
-
-def read_tsv(name: str) -> Iterator[Raw]:
-    """Read tab-separated rows; the first line names the columns.
-
-    Raises:
-        UsageError: the file cannot be read, or its first line names no columns.
-    """
-    return _read_cells(name, "\t")
 
 
 def read_cells(
@@ -128,6 +120,8 @@ def _separator(name: str) -> tuple[str, bool, str]:
     Returns:
         The separator, True if a space follows it, and a notice if it might be another one.
     """
+    if name.lower().removesuffix(".gz").endswith(".tsv"):
+        return "\t", False, ""
     with file_errors(name), open_bytes(name) as file:
         lines = (line.removeprefix(BOM) for line in bounded_lines(file))
         first = next((line for line in lines if line.strip()), b"")
@@ -145,9 +139,7 @@ def _separator(name: str) -> tuple[str, bool, str]:
     return separator.decode(), is_spaced, notice if others else ""
 
 
-def _read_cells(
-    name: str, delimiter: str, is_spaced: bool = False, notice: str = ""
-) -> Iterator[Raw]:
+def _read_cells(name: str, delimiter: str, is_spaced: bool, notice: str) -> Iterator[Raw]:
     # The limit belongs to the process, and documents are longer than its default.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_ROW))
     with file_errors(name), open_bytes(name) as file:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from labeler.catalog import named_keywords
 from labeler.errors import (
@@ -29,39 +29,25 @@ from labeler.errors import (
     UsageError,
 )
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion
-from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.reading import object_of
-from labeler.judges.openai.request import OpenAISpec
-from labeler.judges.openai.retries import Once, final_error, settle_end
-from labeler.judges.openai.server_errors import stated_error
+from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.retries import settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Messages, Task
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import (
-    OK,
-    AnswerLine,
-    OpenAIBatches,
-    answer_lines,
-    parse_line,
-    run,
-)
+from labeler.plugins.batch.answers import OK, Judged, answer_lines, judge
+from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
-    ENDED,
-    UNDER_WAY,
     Batch,
     BatchRequest,
-    RemoteBatch,
     Results,
     batches,
     locked,
     place,
     write_batches,
 )
+from labeler.plugins.batch.remote import ENDED, UNDER_WAY, RemoteBatch
 from labeler.plugins.batch.submission import require_address, send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -226,9 +212,7 @@ class _Collector:
                     return
                 batch.save(remote=remote)
             files = await self._fetched(batch, remote)
-            price = self.price(batch.spec.model)
-            results = Results(cost=Decimal(0) if price else None)
-            answers = _Answers(batch, remote, self.store, price, results)
+            answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(files)
         self.done.parts += 1
         self.done.results.add(answers.results)
@@ -285,7 +269,6 @@ class _Answers:
     """Stores the answers of one batch.
 
     Attributes:
-        _completed: answers of the kind that the provider counts as completed.
         _pace: judges the server by its answers, as online.
         _lasting: failures of rows, each with the number of labels before it.
         _stopped_at: number of labels before a failure that would stop a run.
@@ -295,9 +278,8 @@ class _Answers:
     remote: RemoteBatch
     store: DiskStore
     price: Price | None
-    results: Results
+    results: Results = field(default_factory=Results)
     failures: list[LabelFailure] = field(default_factory=list)
-    _completed: int = 0
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
     _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
@@ -310,6 +292,7 @@ class _Answers:
             JudgeError: paid answers are missing.
         """
         batch, every = self.batch, batches(self.store.directory)
+        self.results.cost = Decimal(0) if self.price else None
         same = [one.results for one in every if one.results and one.spec == batch.spec]
         self._pace.health.labels = sum(results.labeled for results in same)
         places = self._places(files, batch.label_keys())
@@ -373,7 +356,6 @@ class _Answers:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
         results.answered += is_answered
-        self._completed += is_answered
         if (usage := state.log.latest.usage) is not None:
             results.usage += usage
             if self.price is not None and results.cost is not None:
@@ -448,77 +430,15 @@ class _Answers:
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = min(self.remote.completed, self.batch.lines)
-        if self._completed >= counted:
+        held, counted = self.results.answered, min(self.remote.completed, self.batch.lines)
+        if held >= counted:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
         # The next look may name other files.
         self.batch.save(remote=self.remote.model_copy(update={"output_file": None}))
         raise JudgeError(
-            f"its files hold {self._completed} answers, and the provider counts {counted}: those "
-            "are stored; collect again later, to fetch the files again; nothing is asked again "
-            "meanwhile",
+            f"its files hold {held} answers, and the provider counts {counted}: those are stored; "
+            "collect again later, to fetch the files again; nothing is asked again meanwhile",
             reason="incomplete",
         )
-
-
-@dataclass
-class Judged:
-    """The state of a request after its answers, which mean the same as online.
-
-    Attributes:
-        log: of its attempts; the next one has its cap.
-        messages: of the next request.
-        outcome: ``None`` if the request has to be sent, or sent again.
-        flaw: why the last answer is unusable.
-        broken: contract violations of the last answer, by kind.
-    """
-
-    log: AttemptLog
-    messages: Messages
-    outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
-    flaw: ObservedError | None = None
-    broken: Mapping[str, int] = field(default_factory=dict)
-
-
-def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
-    """Judge the answers to a request, one after the other, by the rules of the online judge."""
-    task, host = request.task, host_of(spec.base_url)
-    log = AttemptLog(task, cap=spec.max_output_tokens)
-    state, once = Judged(log, task.messages), Once()
-    for line in map(parse_line, request.answers):
-        before = Counter(log.broken_contracts())
-        log.attempts, log.violations = log.attempts + 1, ()
-        found, detail = _completion(line), ""
-        state.flaw = flaw = log.record_completion(found)
-        if flaw is not None:
-            is_longer = flaw.kind == "truncated" and log.raise_cap()
-            rule = find_rule(flaw)
-            is_again = is_longer or (rule.policy in RETRIED and not once.is_last(rule))
-        else:
-            is_again, once = log.reasks < spec.reasks, Once()
-            try:
-                answer = log.read(found.content)
-            except ValidationError as error:
-                state.flaw, detail = log.rejection(error)
-                state.messages = log.reask_messages()
-            else:
-                # The time that the answer took inside the batch is not known.
-                facts = log.facts(host).model_copy(update={"seconds": None})
-                state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
-        state.broken = Counter(log.broken_contracts()) - before
-        if state.flaw is not None and not is_again:
-            failed = AttemptFailed(state.flaw, detail)
-            failed.stops = False  # the lines of a batch are answered already
-            who = f"batch, model {spec.model!r} at {host}"
-            error_ = final_error(failed, who, log.attempts, spec.timeout, **log.in_vain())
-            state.outcome = cast("UnusableAnswer", error_)
-            break
-    return state
-
-
-def _completion(line: AnswerLine | None) -> Completion:
-    if line is None or line.status != OK:
-        return Completion(error=stated_error(line and line.body, line.status if line else 0))
-    return read_completion(object_of(line.body))

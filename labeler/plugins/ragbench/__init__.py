@@ -29,6 +29,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
 from labeler.sentences.example import KeyedExample, document_key, letters
 from labeler.sentences.splitting import SPLITTERS, key_example
+from labeler.sentences.words import read_names
 
 JUDGE = "ragbench"
 """The judge in the signature of imported labels."""
@@ -36,20 +37,7 @@ JUDGE = "ragbench"
 _IDENTITY = ("dataset_name", "id", "generation_model_name")
 _LABEL = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
 _EXPLANATIONS = ("relevance_explanation", "overall_supported_explanation")
-PUBLISHED = (
-    "relevance_score",
-    "utilization_score",
-    "completeness_score",
-    "adherence_score",
-    "unsupported_response_sentence_keys",
-    "ragas_faithfulness",
-    "ragas_context_relevance",
-    "trulens_groundedness",
-    "trulens_context_relevance",
-    "gpt3_adherence",
-    "gpt3_context_relevance",
-    "gpt35_utilization",
-)
+PUBLISHED = read_names(__file__, "columns")["published"]
 """Columns of the data set that are kept as metadata for comparison."""
 
 

@@ -104,7 +104,9 @@ def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> lis
         if one.criterion is None:  # all of it failed
             continue
         repeats = {n: _complete(cases, one) for n, cases in one.repeats().items()}
-        judges.setdefault(_identity(one.criterion), []).append((one, [*repeats.values()]))
+        facts = one.criterion.facts()
+        facts.pop("steps", None)  # a judge may write them itself
+        judges.setdefault(canonical_json(facts), []).append((one, [*repeats.values()]))
         if len(repeats) > 1:
             raters = [(one.label(number), rated) for number, rated in repeats.items()]
             found.append(_panel(one, one.criterion, "repeats", raters, intervals))
@@ -114,12 +116,6 @@ def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> lis
             raters = [_as_one(*each) for each in several]
             found.append(_panel(first, first.criterion, "judges", raters, intervals))
     return found
-
-
-def _identity(criterion: Criterion) -> bytes:
-    """Return the identity of a criterion, without the steps that a judge may write itself."""
-    facts = criterion.facts()
-    return canonical_json({name: fact for name, fact in facts.items() if name != "steps"})
 
 
 def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:

@@ -5,7 +5,6 @@ The spans of a trace may be far apart, or in several files: they are kept on dis
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
 import sys
@@ -28,7 +27,7 @@ from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
 from labeler.data.parsing import to_example
 from labeler.errors import BadRow, UsageError
-from labeler.plugins.traces.joining import REASONS, Unjoinable, has_root, rows_of
+from labeler.plugins.traces.joining import NOTES, REASONS, Unjoinable, has_root, rows_of
 from labeler.plugins.traces.spans import Span, SpanFault, spans_of
 from labeler.sentences.characters import plain_json
 from labeler.sentences.display import plural
@@ -78,17 +77,6 @@ class TraceChoice:
 
 def _printed(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-NOTES = {
-    "filtered": ("trace", "filtered out by --where"),
-    "over_limit": ("trace", "over --per-day"),
-    "without_root": ("trace", "joined without their root, which is in no file"),
-    "with_media": ("row", "with images or files, which no judge is shown"),
-    "repeated": ("span", "occurred twice, alike, and counted once"),
-    "replaced": ("span", "occurred twice, unlike: the last one counts"),
-}
-"""What else is counted, and what was odd about it."""
 
 
 @dataclass
@@ -244,6 +232,7 @@ class _SpanTable:
         self._choice, self._counts = choice, counts
         # An empty name is a private file of SQLite, deleted on close.
         self._table = sqlite3.connect("", isolation_level=None)
+        self.close = self._table.close
         for statement in ("PRAGMA journal_mode=OFF", "BEGIN", _CREATE):
             self._table.execute(statement)
 
@@ -328,8 +317,3 @@ class _SpanTable:
             raise Unjoinable("too_large")
         find = "SELECT content FROM spans WHERE trace = ? ORDER BY start, span"
         return [_DECODER.decode(content) for (content,) in self._table.execute(find, (trace,))]
-
-    def close(self) -> None:
-        """Remove the table."""
-        with contextlib.suppress(sqlite3.Error):
-            self._table.close()

@@ -27,24 +27,10 @@ from labeler.plugins.traces.spans import (
     Kind,
     Span,
 )
+from labeler.sentences.words import read_table
 
-REASONS = {
-    "no_texts": "without texts: let the instrumentation record inputs and outputs",
-    "no_question": "without a question of known shape: record a text or messages as the root's "
-    "input",
-    "no_response": "without a response of known shape: record a text or messages as the root's "
-    "output",
-    "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents; "
-    "record the step that retrieves as one (kind RETRIEVER, or a name such as retrieve_docs)",
-    "documents_without_text": "whose documents have no text of a known shape: record texts",
-    "attributes_dropped": "whose spans lack attributes: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, by "
-    "default 128, where they are recorded",
-    "cyclic_parents": "whose spans are parents of each other in a circle",
-    "too_deep": "with more than 200 levels of spans",
-    "too_large": "with more than 10,000 spans or 64 MB of texts",
-    "lone_surrogate": "with a lone surrogate, which is not text: mend it at its source",
-}
-"""Why a trace gives no row, and what to do."""
+REASONS, NOTES = (read_table(__file__, "reasons")[one] for one in ("reasons", "notes"))
+"""Why a trace gives no row, and what to do; and what else is counted, see ``reasons.toml``."""
 
 
 class Unjoinable(Exception):

@@ -31,7 +31,6 @@ from labeler.data.lines import load_json
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
 from labeler.plugins.traces.attributes import (
-    RETRIEVED,
     attributes_of,
     items,
     lookup,
@@ -107,17 +106,12 @@ _ID_BYTES, _TRACE_BYTES = 8, 16
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
 _LANGFUSE_TYPES, _RETRIEVING = (frozenset(_NAMES[one]) for one in ("langfuse_types", "retrieving"))
-_KINDS, _BY_WORD = (
+_KINDS, _BY_WORD, _BY_ATTRIBUTE = (
     {name: kind for kind in get_args(Kind) for name in _NAMES.get(f"{table}_{kind}", ())}
-    for table in ("kinds", "words")
+    for table in ("kinds", "words", "attributes")
 )
-"""The kind of a span by its name, and by the last word of a component's class."""
-_BY_ATTRIBUTE: dict[str, Kind] = {
-    "gen_ai.tool.name": "tool",
-    "request_data": "llm",
-    RETRIEVED: "retriever",
-}
-"""The kind of a span that names none, by an attribute that it has."""
+"""The kind of a span by its name, and by the last word of a component's class; of one that names
+none, by an attribute that it has."""
 _ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
 _MESSAGES, _REPLIES = (_NAMES[one] + _NAMES["all_messages"] for one in ("messages", "replies"))
 _INPUT, _OUTPUT, _AS_JSON, _DOCUMENTS = (

@@ -128,17 +128,17 @@ def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> di
     if not is_shown:
         hidden = {name: value for name, value in given.items() if value is not None}
         return {"metadata": {**hidden, **example.metadata}}
-    read = read_conversation(**given, where=repr(example.id))
+    turns, outputs = read_conversation(**given, where=repr(example.id))
     return {
         "metadata": example.metadata,
         "history": tuple(
             KeyedTurn(turn.role, key_sentences(f"h{number}", _split(splitter, turn.text)))
-            for number, turn in enumerate(read.history)
+            for number, turn in enumerate(turns)
             if turn.role != "tool"
         ),
         "tool_outputs": tuple(
             KeyedToolOutput(key_sentences(f"t{number}", _split(splitter, output.text)), output.name)
-            for number, output in enumerate(read.tool_outputs)
+            for number, output in enumerate(outputs)
         ),
     }
 
