@@ -31,7 +31,7 @@ def row(
     number: int,
     *,
     question: str | None = None,
-    domain: str | bool | None = "law",
+    domain: str | float | None = "law",
     model: str = "test-1",
     trial: int = 0,
     **facts: Any,
