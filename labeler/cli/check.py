@@ -28,7 +28,7 @@ from labeler.cli.options import (
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing.checking import check_gates, junit_report, markdown_report
 from labeler.comparing.gates import Demand, GateSettings, doubts
-from labeler.comparing.verdicts import GateResults, Verdict
+from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -98,22 +98,17 @@ def check(
     notify_repeated(repeated)
     if as_json:
         print_json([verdict.as_json() for verdict in verdicts])
+    elif details:
+        ordered = sorted(verdicts, key=lambda one: one.passed)
+        print_lines([verdicts.conclusion, *(one.details for one in ordered)])
     else:
-        _print(verdicts, details=details)
+        print_display(verdicts)
     if junit:
         with replaced(Path(junit)) as file:
             file.write(junit_report(verdicts))
     if github:
         _summarize_step(verdicts, as_json=as_json)
     return 0 if verdicts.passed else GATE_MISSED
-
-
-def _print(verdicts: GateResults, *, details: bool) -> None:
-    if details:
-        ordered = sorted(verdicts, key=lambda one: one.passed)
-        print_lines([verdicts.conclusion, *(one.details for one in ordered)])
-    else:
-        print_display(verdicts)
 
 
 def _demands(

@@ -239,7 +239,7 @@ def _drops(
             for side in (before, after)
         )
         by_question = pair_by_question(asked, asks, failed)
-        after = {by_question.in_a(name): row for name, row in after.items()}
+        after = {by_question.names.get(name, name): row for name, row in after.items()}
         rows = [
             _drop(metric, label, name, after.get(name), before.get(name))
             for name in sorted({*after, *before})

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
-from labeler.calculators import Metric, MetricsRow, SummaryRow
+from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.registry import name_with_id
 from labeler.calculators.summary import group_key, group_names
@@ -351,7 +351,9 @@ def judge(
     value = _checked_value(gate, row, settings.on)
     exceeded: tuple[Excess, ...] = ()
     if row.mean is None:
-        found = "; ".join(_why_without_value(gate.metric, row))
+        others = definitions_with_values(gate.metric, row.undefined)
+        why = f"no record has a value: {_reasons(row)}"
+        found = "; ".join((why, *others, *gate.metric.remedies(row.undefined)))
     else:
         exceeded = tuple(settings.exceeded(row))
         found = _in_words(gate, row, value)
@@ -376,12 +378,6 @@ def _checked_value(gate: Gate, row: SummaryRow, on: str) -> float | None:
 def _reasons(row: SummaryRow) -> str:
     reasons = Counter(row.undefined) + Counter(row.failed)
     return reason_counts(reasons) or "there are no records"
-
-
-def _why_without_value(metric: Metric, row: SummaryRow) -> tuple[str, ...]:
-    others = definitions_with_values(metric, row.undefined)
-    why = f"no record has a value: {_reasons(row)}"
-    return (why, *others, *metric.remedies(row.undefined))
 
 
 def _in_words(gate: Gate, row: SummaryRow, value: float | None) -> str:
