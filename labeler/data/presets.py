@@ -290,8 +290,12 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
         return {}
     last = {"reference": len(_NOUNS["reference"])}
     is_several = _are_texts(value) or (not isinstance(value, str) and path.endswith("answers"))
-    if field == "response" and is_several and not path.endswith("choices"):
-        return last  # several answers are the right ones, but for options
+    above = [meaning_of(path[:n]) for n, sign in enumerate(path) if sign == "."]
+    is_right = is_several or any(one and one[0] == "documents" for one in above)
+    if field == "response" and is_right and not path.endswith("choices"):
+        return (
+            last  # several answers are the right ones, but for options; so are those of data sets
+        )
     return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
 
@@ -381,8 +385,9 @@ def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> I
 
 def _fits(field: str, value: object) -> bool:
     if field == "documents":
-        is_text = isinstance(value, str) and bool(value.strip())
-        return is_text or value == [] or any(read_documents(value) or ())
+        if isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value):
+            return True  # empty, or an error names the field with the texts
+        return bool(value.strip() if isinstance(value, str) else any(read_documents(value) or ()))
     if _are_texts(value):
         return field == "reference"
     return isinstance(said(value, "question" if field == "question" else "response"), str)
