@@ -315,7 +315,7 @@ def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
         ({"a/dataset_dict.json": '{"splits": ["test", "train"]}'}, r"one, .*test or .*train"),
         ({"a/dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
         ({"a/dataset_dict.json": "[]"}, "holds no object"),
-        ({"a/state.json": "{"}, "cannot read .*state.json"),
+        ({"a/state.json": "{"}, "state.json: not JSON.*save the data set again"),
         ({"rows.jsonl": b"PAR1"}, "must end in .parquet"),
         ({"rows.jsonl": b"%PDF-1.7"}, "is a PDF"),
         ({"rows.jsonl": "question".encode("utf-16")}, "is UTF-16"),

@@ -22,7 +22,7 @@ import typer
 from labeler.cli import options
 from labeler.cli.options import check_label_target, watching
 from labeler.cli.terminal import SOME_FAILED, notify
-from labeler.data.formats import read_source
+from labeler.data.formats import read_file
 from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
 from labeler.data.parsing import to_example
@@ -243,7 +243,7 @@ class _SpanTable:
         Raises:
             UsageError: the file cannot be read, or the temporary file cannot be written.
         """
-        for raw in read_source(name):
+        for raw in read_file(name):
             if isinstance(raw.fields, BadRow):
                 self._counts.fault(raw.fields)
                 continue

@@ -84,37 +84,31 @@ Fields: TypeAlias = Mapping[str, Any]
 
 # Formats
 
-_NAMES = read_names(__file__, "spans")
+NAMES = read_names(__file__, "spans")
 """Names of fields and attributes by their meaning, see ``spans.toml``."""
-_LISTS, _START, _MLFLOW_TRACE, _KIND = (
-    _NAMES[one] for one in ("lists", "starts", "mlflow_traces", "kind")
+_LISTS, _START, _MLFLOW_TRACE, _KIND, _INPUT, _OUTPUT, _DOCUMENTS = (
+    NAMES[one]
+    for one in ("lists", "starts", "mlflow_traces", "kind", "input", "output", "documents")
 )
-_IDS = (_NAMES["trace_ids"], _NAMES["span_ids"], _NAMES["parents"])
+_IDS = (NAMES["trace_ids"], NAMES["span_ids"], NAMES["parents"])
 _ID_BYTES, _TRACE_BYTES = 8, 16
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
-_LANGFUSE_TYPES, _RETRIEVING = (frozenset(_NAMES[one]) for one in ("langfuse_types", "retrieving"))
+_LANGFUSE_TYPES, _RETRIEVING = (frozenset(NAMES[one]) for one in ("langfuse_types", "retrieving"))
 _KINDS, _BY_WORD, _BY_ATTRIBUTE = (
-    {name: kind for kind in get_args(Kind) for name in _NAMES.get(f"{table}_{kind}", ())}
+    {name: kind for kind in get_args(Kind) for name in NAMES.get(f"{table}_{kind}", ())}
     for table in ("kinds", "words", "attributes")
 )
 """The kind of a span by its name, and by the last word of a component's class; of one that names
 none, by an attribute that it has."""
 _ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
-_MESSAGES, _REPLIES = (_NAMES[one] + _NAMES["all_messages"] for one in ("messages", "replies"))
-_INPUT, _OUTPUT, _AS_JSON, _DOCUMENTS = (
-    _NAMES[one] for one in ("input", "output", "as_json", "documents")
-)
+_MESSAGES, _REPLIES = (NAMES[one] + NAMES["all_messages"] for one in ("messages", "replies"))
 _TALKING = frozenset({"llm", "other", "tool"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _NO_TEXT = re.compile(
     r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
 )
 """What Python prints for a stream or another object, and the raw events of a stream."""
-MODEL, TOOL, USER, SESSION, RESPONSE_ID = (
-    _NAMES[one] for one in ("model", "tool", "user", "session", "response_id")
-)
-
 _LONGEST_ID = 200
 
 
@@ -356,7 +350,7 @@ def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     if isinstance(value, str) and (_JSON.match(value) or _NO_TEXT.match(value)):
         return None  # its recorder cut it off, or recorded no text
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
-    if isinstance(value, str) and (key.startswith(_AS_JSON) or kind == "application/json"):
+    if isinstance(value, str) and (key.startswith(NAMES["as_json"]) or kind == "application/json"):
         with suppress(ValueError, RecursionError):
             return load_json(value)
     return value
