@@ -314,7 +314,7 @@ def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
         ({"a/n": ""}, "is a folder without rows"),
         ({"a/dataset_dict.json": '{"splits": ["test", "train"]}'}, r"one, .*test or .*train"),
         ({"a/dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
-        ({"a/dataset_dict.json": "[]"}, "holds no object"),
+        ({"a/dataset_dict.json": "[]"}, "a list, not a JSON object; save the data set again"),
         ({"a/state.json": "{"}, "state.json: not JSON.*save the data set again"),
         ({"rows.jsonl": b"PAR1"}, "must end in .parquet"),
         ({"rows.jsonl": b"%PDF-1.7"}, "is a PDF"),
