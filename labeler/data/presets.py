@@ -120,9 +120,12 @@ def recognized(
     notices: dict[str, str] = {}
     found = only_preset(row, where, own)
     if not found:
-        numbered = with_numbered(row, own)
-        if numbered is None:
+        has_documents = row.get("documents") is not None or own.reads("documents", row)
+        names = [] if has_documents else numbered_documents(row)
+        if not names:
             return None, notices
+        paths = Choice(tuple(ColumnPath(name, (name,)) for name in names), combined=True)
+        numbered = replace(own, choices={**own.choices, "documents": (paths,)})
         read = str(numbered.choices["documents"][0]).replace(",", ", ")
         notices["numbered"] = f"{where} has numbered documents, read in this order: {read}"
         if is_native(row, numbered.choices) or not (found := only_preset(row, where, numbered)):
@@ -328,15 +331,6 @@ def _sorted(marked: list[tuple[str, str]]) -> list[str]:
     known = (one for one in _LETTERS if one[0] in marks and marks.issubset(one))
     order = next(known, []) if len(marks) > 1 else []
     return [name for mark in order for own, name in marked if own == mark]
-
-
-def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
-    """Return the user's columns with numbered ones as the documents; ``None`` without any."""
-    has_documents = row.get("documents") is not None or own.reads("documents", row)
-    if has_documents or not (names := numbered_documents(row)):
-        return None
-    paths = tuple(ColumnPath(name, (name,)) for name in names)
-    return replace(own, choices={**own.choices, "documents": (Choice(paths, combined=True),)})
 
 
 def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

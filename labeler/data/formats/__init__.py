@@ -267,10 +267,6 @@ def check_names(where: str, names: Sequence[str]) -> None:
         raise UsageError(f"{where}: column {repeated!r:.40} stands twice; give each its own name")
 
 
-_PANDAS_MISSING = frozenset({"NAType", "NaTType"})
-"""Types of pandas' missing values, besides NaN."""
-
-
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table row as JSON values, without its nulls.
 
@@ -304,7 +300,7 @@ def plain(value: object) -> object:
 
 
 def _plain_scalar(value: Any) -> object:  # noqa: ANN401 - of any package
-    if type(value).__name__ in _PANDAS_MISSING:
+    if type(value).__name__ in {"NAType", "NaTType"}:  # of pandas, besides NaN
         return None
     if isinstance(value, datetime | date | time):
         return value.isoformat()
