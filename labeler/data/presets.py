@@ -293,12 +293,10 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
         return {}
     last = {"reference": len(_NOUNS["reference"])}
     is_several = _are_texts(value) or (not isinstance(value, str) and path.endswith("answers"))
-    above = [meaning_of(path[:n]) for n, sign in enumerate(path) if sign == "."]
-    is_right = is_several or any(one and one[0] == "documents" for one in above)
+    is_right = is_several or not {"doc", "document"}.isdisjoint(path.lower().split(".")[:-1])
+    # Several answers are the right ones, but for options; so are those in a data set's document.
     if field == "response" and is_right and not path.endswith("choices"):
-        return (
-            last  # several answers are the right ones, but for options; so are those of data sets
-        )
+        return last
     return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
 
