@@ -17,7 +17,7 @@ from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.reading import at, json_of, object_of
+from labeler.judges.openai.reading import json_of, object_of
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import Once, final_error
 from labeler.judges.openai.server_errors import stated_error
@@ -39,11 +39,6 @@ class AnswerLine(NamedTuple):
     """The completion; of another status, what states the error."""
     is_sent: bool = True
     """False if the request was not even sent, such as in a batch that expired."""
-
-    @property
-    def is_answer(self) -> bool:
-        """True if it holds the model's answer, of whatever use."""
-        return self.status == OK and bool(at(self.body, "choices"))
 
     @property
     def completion(self) -> Completion:

@@ -30,6 +30,7 @@ from labeler.errors import (
 )
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.reading import at
 from labeler.judges.openai.retries import settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
@@ -339,7 +340,8 @@ class _Answers:
         for request in self.batch.requests():
             lines = [next(answer_lines(*place))[1] for place in places.get(request.key, ())]
             sent = [line for line in lines if line and line.is_sent]
-            for line in [line for line in sent if line.is_answer] or sent[:1]:
+            answers = [line for line in sent if line.status == OK and at(line.body, "choices")]
+            for line in answers or sent[:1]:
                 answered = (*request.answers, line.text)
                 judged = request.model_copy(update={"answers": answered})
                 state, is_answered = judge(judged, self.batch.spec), line.status == OK
