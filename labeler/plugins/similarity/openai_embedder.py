@@ -35,7 +35,7 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.openai.server_errors import error_in
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
-from labeler.judges.pricing import Price, price_of
+from labeler.judges.pricing import Price, find_price
 from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedders import (
@@ -95,7 +95,7 @@ class OpenAIEmbedder:
         if api_key is not None:  # a third host's, see :func:`key_of_embedder`
             self._server = replace(self._server, key_variables=(KEY_VARIABLE,))
         self._timeout = number_in("timeout", timeout, 0.001)
-        self._price = price or price_of(model, self._server.base_url, has_answers=False)
+        self._price = price or find_price(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = int(number_in("max_attempts", max_attempts, 1)), sleep
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
