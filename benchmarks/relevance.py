@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import labeler
 from harness import line, options, publish, table
-from labeler.judges.pricing import price_of
+from labeler.judges.pricing import find_price
 from labeler.labels.record import LabelRecord, Usage
 from peers.records import made_up, with_references
 from ragbench_data import ragbench_files, ragbench_rows
@@ -206,7 +206,7 @@ def measured(count: int, relevance: str) -> tuple[Usage, int]:
 
 
 def _cost(usage: Usage) -> tuple[str, str, str]:
-    price = price_of(PRICED, "https://api.openai.com/v1")
+    price = find_price(PRICED, "https://api.openai.com/v1")
     usage = Usage(
         prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
     )  # as if nothing was cached, as for the other tools

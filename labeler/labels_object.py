@@ -18,8 +18,8 @@ from labeler.calculators.outcomes import (
     source_state,
     stored_outcomes,
 )
-from labeler.catalog import named_keywords, with_named_keywords
-from labeler.data.label_files import LabelView, is_store, is_table, parts_of
+from labeler.catalog import check_options, keywords_of, named_keywords, with_named_keywords
+from labeler.data.label_files import LabelView, is_table
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError, path_in
 from labeler.labels.answering import RunCost
@@ -90,6 +90,28 @@ class Labels(Outcomes[Outcome]):
             cost=self._cost,
             given=self._given,
         )
+
+    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
+        """Write the labels as an offline page: figures, findings, and every record.
+
+        Args:
+            path: the HTML file.
+            options: those of :func:`labeler.report.write_report`, such as ``by``.
+
+        Returns:
+            The files.
+
+        Raises:
+            UsageError: as for :func:`labeler.report.write_report`.
+
+        Example:
+            >>> [file.name for file in labels.report(folder / "report.html")]
+            ['report.html']
+        """
+        from labeler.report.writing import write_report
+
+        check_options("report", options, keywords_of(write_report)[2:])
+        return write_report(self, path_in("path", path), **({"name": self.name} | options))
 
     def worst(self, most: int = 5) -> WorstRecords:
         """Return the records with the least support, with their unsupported sentences.
@@ -400,11 +422,16 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
     if name not in {"", STDIO} and Path(name).exists():
         name = str(Path(name).absolute())  # the program may change to another folder
     view: Sequence[Outcome]
-    if name == STDIO or _is_pipe(name):
+    place, is_here = Path(name), not is_remote(name)
+    is_stream = is_here and place.exists() and not place.is_file() and not place.is_dir()
+    if name == STDIO or is_stream:  # can be read once, such as the output of another command
         view = list(records_of(stored_outcomes(name), "label"))
-    elif _is_plain(name):
+    elif is_here and place.is_file() and not (is_table(name) or is_gzipped(place)):
         view = LabelView(name)
-        if cost is None and not _has_labels(view):  # later, if a run has just written it
+        # If a run has just written it, they are looked at later. A row that could not be read may
+        # be one of scores.
+        labels = (one for one in view if not view.others or requested_kind(one) == "label")
+        if cost is None and next(labels, None) is None:
             others = f"; numbers of other records: labeler metrics {name}" if view.others else ""
             raise UsageError(f"{name} has no labels{others}")
     else:
@@ -412,23 +439,3 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
         next(iter(view), None)  # a path that cannot be read is reported here
     named = Path(name).name or name
     return Labels(view, name=named, cost=cost, given=given)
-
-
-def _has_labels(view: LabelView) -> bool:
-    """Return True for a label or a failure to label; unreadable rows may be those of scores."""
-    if not view.others:
-        return bool(view)
-    return any(requested_kind(one) == "label" for one in view)
-
-
-def _is_plain(name: str) -> bool:
-    path = Path(name)
-    if is_remote(name) or is_store(path) or is_table(name) or parts_of(name) or path.is_dir():
-        return False
-    return path.is_file() and not is_gzipped(path)
-
-
-def _is_pipe(name: str) -> bool:
-    """Return True for what can be read once, such as the output of another command."""
-    path = Path(name)
-    return not is_remote(name) and path.exists() and not path.is_file() and not path.is_dir()

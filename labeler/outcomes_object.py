@@ -1,8 +1,7 @@
-"""Outcomes of one kind as one object: their table, metrics, gates, pages and files."""
+"""Outcomes of one kind as one object: their table, metrics, gates and files."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import zip_longest
@@ -14,10 +13,7 @@ from labeler.calculators.measuring import metrics, summary
 from labeler.calculators.outcomes import checked, measurable
 from labeler.catalog import (
     Positions,
-    check_key,
-    check_options,
-    check_position,
-    keywords_of,
+    place_of,
     position_of,
     positions_of,
     with_named_keywords,
@@ -106,16 +102,13 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             UsageError: several rows have the id; the message has their positions. Or the rows came
                 with whole numbers as ids, and the position is the id of another row.
         """
-        if isinstance(key, str):
-            return self._outcomes[position_of("record", key, self._positions)]
-        check_key("record", key)
-        if isinstance(key, slice):
-            return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
-        place = operator.index(key)
-        if self._number_ids:
-            found = self._outcomes[place : place + 1]
-            check_position("record", place, self._number_ids, found)
-        return self._outcomes[place]
+        place = place_of(
+            "record", key, self._outcomes, lambda: self._positions, lambda: self._number_ids
+        )
+        if isinstance(place, slice):
+            return type(self)(self._outcomes[place], name=self.name, given=self._given.part(place))
+        found: T = self._outcomes[place]
+        return found
 
     @cached_property
     def _positions(self) -> Positions:
@@ -284,28 +277,6 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         )
         base = None if against is None else measurable(against)
         return check_gates(checked(self), demands, base, settings).results
-
-    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
-        """Write the labels as an offline page: figures, findings, and every record.
-
-        Args:
-            path: the HTML file.
-            options: those of :func:`labeler.report.write_report`, such as ``by``.
-
-        Returns:
-            The files.
-
-        Raises:
-            UsageError: as for :func:`labeler.report.write_report`.
-
-        Example:
-            >>> [file.name for file in labels.report(folder / "report.html")]
-            ['report.html']
-        """
-        from labeler.report.writing import write_report
-
-        check_options("report", options, keywords_of(write_report)[2:])
-        return write_report(self, path_in("path", path), **({"name": self.name} | options))
 
     def save(self, path: str | Path) -> Path:
         """Write the labels to a file, which appears when complete.

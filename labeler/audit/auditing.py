@@ -20,7 +20,7 @@ from labeler.audit.registry import (
 )
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
-from labeler.calculators.registry import flips_in_words
+from labeler.calculators.registry import Flipped
 from labeler.calculators.summary import check_column, group_key, group_names
 from labeler.catalog import named_keywords
 from labeler.labels.answering import configuration
@@ -33,6 +33,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    have,
     number,
     plural,
     reason_counts,
@@ -127,8 +128,8 @@ class AuditedRecord(Brief):
         }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SameDocuments(Brief):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SameDocuments(Flipped, Brief):
     """Relevance in labels of several responses to one question with the same documents.
 
     Relevance does not depend on the response, so that each difference is a judge inconsistency.
@@ -138,21 +139,12 @@ class SameDocuments(Brief):
         retrievals: questions with the same documents in the same order and several responses.
         answers: labels of these.
         differing: retrievals whose labels differ in a relevant sentence.
-        sentences: document sentences, each counted once for each pair of labels.
-        flipped: share of these that only one label of the pair calls relevant.
-        lean: over flipped sentences that only one response of the pair uses: the share that is
-            relevant by the label of that response, minus the share by the other label, from -1 to
-            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
-            sentences.
     """
 
     label: str
     retrievals: int
     answers: int
     differing: int
-    sentences: int
-    flipped: float
-    lean: float | None
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -164,8 +156,8 @@ class SameDocuments(Brief):
         if not self.differing:
             return f"{head}: the same in all {self.answers:,} labels of {retrievals}"
         return (
-            f"{head} (judge inconsistency): not the same in {self.differing:,} of {retrievals} "
-            f"with several responses; {flips_in_words(self.flipped, self.sentences, self.lean)}"
+            f"{head} (judge inconsistency): different in {self.differing:,} of {retrievals} "
+            f"with several responses; {self.flips}"
         )
 
 
@@ -230,7 +222,9 @@ class Audit(Displayed):
             counted = f"The only label does not contradict itself; {others}"
         ids = [*dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())]
         first = f" Look first at: {', '.join(ids[:2])}." if ids else ""
-        return f"{counted} {'look' if doubtful > 1 else 'looks'} suspicious.{first}{missing}"
+        notes = f", {noted:,} {have(noted)} a note" if (noted := self.worst["note"]) else ""
+        looks = "look" if doubtful > 1 else "looks"
+        return f"{counted} {looks} suspicious{notes}.{first}{missing}"
 
     def _display(self) -> Display:
         flagged = [row for row in self.rows if row.flagged]
@@ -489,7 +483,5 @@ def _same_documents(label: str, several: list[_Retrieval]) -> SameDocuments:
         retrievals=len(several),
         answers=sum(len(one.named) for one in several),
         differing=sum(any(one[0] for one in own) for own in pairs),
-        sentences=sentences,
-        flipped=flipped / sentences if sentences else 0.0,
-        lean=(same - other) / (same + other) if same + other else None,
+        **SameDocuments.shares(sentences, flipped, same, other),
     )

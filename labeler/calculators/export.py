@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, NamedTuple
 from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.metrics_row import Identity, Measurer, row_digest
 from labeler.calculators.ratio import CONVENTION, Ratio
-from labeler.calculators.tally import COUNTED, PARTS, RowFacts
+from labeler.calculators.tally import RowFacts
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
@@ -31,25 +31,22 @@ from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.characters import plain_json, to_cell
+from labeler.sentences.words import read_table
 from labeler.version import __version__
 
 Record = dict[str, Any]
 Kind = Literal["text", "number", "count", "flag"]
 Columns = Mapping[str, Kind]
 """Kinds of the columns of a table, by name."""
-COLUMNS: dict[str, Kind] = {
-    "id": "text",
-    "position": "count",
-    **dict.fromkeys(("kind", "failed", "metadata", "label", "versions"), "text"),
-    **dict.fromkeys(("judge", "model", "answered", "host"), "text"),
-    "trial": "count",
-    "corrected": "flag",
-    **dict.fromkeys(("profile", "key"), "text"),
-    "copies": "count",
-    **dict.fromkeys(("question_group", *PARTS, "retrieved"), "text"),
-    "sentences": "count",
-    **dict.fromkeys(COUNTED, "text"),
-}
+
+
+def _kinds(table: str) -> dict[str, Kind]:
+    """Return the kinds of the columns of a table in ``columns.toml``, in their order."""
+    listed = read_table(__file__, "columns")[table]
+    return {name: kind for kind, names in listed for name in names.split()}
+
+
+COLUMNS = _kinds("numbers")
 """Kinds of the columns of a numbers file before the columns of metrics, in their order."""
 _RATIO: dict[str, Kind] = {
     "": "number",
@@ -59,18 +56,6 @@ _RATIO: dict[str, Kind] = {
 }
 """Ends of the names of a metric's columns, and their kinds."""
 _PARTS = (".numerator", ".denominator")
-_SUMMARY: dict[str, Kind] = {
-    **dict.fromkeys(("metric", "aliases", "group"), "text"),
-    **dict.fromkeys(("mean", "interval.low", "interval.high", "interval.level"), "number"),
-    "interval.method": "text",
-    "interval.small_sample": "flag",
-    **dict.fromkeys(("bounds.low", "bounds.high", "pooled"), "number"),
-    "defined": "count",
-    **dict.fromkeys(("undefined", "failed"), "text"),
-    **dict.fromkeys(("duplicates", "clusters"), "count"),
-    "higher_is_better": "flag",
-    **dict.fromkeys(("answered", "hosts", "configuration", "signature"), "text"),
-}
 _BATCH, _BATCHES = 5_000, 5
 """Rows that are converted at once, and such batches of a Parquet row group."""
 
@@ -207,8 +192,8 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
     """
     writer = _writer(path)
     if writer is _write_lines:
-        return writer((dict(row.as_json(__version__)) for row in rows), _SUMMARY, Path(path))
-    return writer(map(summary_record, rows), _SUMMARY, Path(path))
+        return writer((dict(row.as_json(__version__)) for row in rows), {}, Path(path))
+    return writer(map(summary_record, rows), _kinds("summaries"), Path(path))
 
 
 _Write = Callable[[Iterable[Record], Columns, Path], int]

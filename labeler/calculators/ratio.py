@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from typing_extensions import TypedDict
 
 from labeler.errors import UndefinedRatio
+from labeler.sentences.words import read_names
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Interval, Intervals, Range
@@ -25,22 +26,11 @@ NOT_FINITE = "not_finite"
 """Reason of a value that a metric of the user computed as NaN or infinity."""
 CONVENTION = "convention "
 """In numbers files, begins the reason of a ratio with a value by convention."""
-UNDEFINED_REASONS: dict[str, bool] = dict.fromkeys(
-    (
-        *("ambiguous_score_tokens", "empty_response", "missing_samples", "no_claiming_sentences"),
-        *("no_claims", "no_document_sentences", "no_documents", "no_questions", "no_vectors"),
-        *("no_reference_claim_in_documents", "no_reference_claims", "no_relevant_sentences"),
-        *("no_utilized_sentences", NOT_FINITE, "undefined", "unjudged_response_sentence"),
-        "zero_vector",
-    ),
-    True,
-) | dict.fromkeys(
-    (
-        *("needs_claims", "needs_label", "needs_reference", "needs_scores", "no_citations"),
-        *("nothing_to_answer_from", "no_history", "no_probabilities", "not_measured_by_judge"),
-    ),
-    False,
-)
+UNDEFINED_REASONS: dict[str, bool] = {
+    reason: kind == "counted"
+    for kind, reasons in read_names(__file__, "undefined").items()
+    for reason in reasons
+}
 """Reasons of undefined values. True: the value was asked for and the record has none; gates count
 the row. False: the value was never asked for; gates show the row without counting it."""
 

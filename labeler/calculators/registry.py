@@ -19,6 +19,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import percent, plural
+from labeler.sentences.words import read_table
 
 if TYPE_CHECKING:
     from labeler.calculators.metrics_row import MetricsRow
@@ -343,60 +344,12 @@ COLLECTED: Catalog[Callable[[], Collected]] = Catalog(
 installed package adds to it by an entry point of ``labeler.collected``."""
 
 
-PLAIN_NAMES = {
-    "adherence": "answers fully supported",
-    "adherence_fraction": "answer sentences supported",
-    "adherence_score": "chance of full support",
-    "faithfulness": "answer sentences supported",
-    "faithfulness:claim": "claims supported",
-    "hallucination_rate": "answer sentences unsupported",
-    "hallucination_rate:claim": "claims unsupported",
-    "relevance": "retrieved sentences relevant",
-    "context_relevancy": "retrieved sentences relevant",
-    "utilization": "retrieved sentences used",
-    "completeness": "relevant sentences used",
-    "document_relevance": "documents relevant",
-    "context_precision": "relevant documents ranked first",
-    "context_utilization_precision": "used documents ranked first",
-    "citation_coverage": "answer sentences backed by documents",
-    "supported_by_history": "answer sentences supported by earlier turns",
-    "citation_precision": "citations that hold",
-    "citation_recall": "supported sentences fully cited",
-    "citation_f1": "citations that hold and are complete",
-    "abstention_rate": "answers that decline",
-    "unneeded_abstention_rate": "answers that decline without need",
-    "hallucination_contexts": "documents contradicted",
-    "answer_relevancy": "claims that answer the question",
-    "context_recall": "reference claims retrieved",
-    "context_precision_claims": "documents with a reference claim",
-    "context_utilization_claims": "retrieved reference claims used",
-    "claim_precision": "claims correct",
-    "claim_recall": "reference claims in the answer",
-    "claim_f1": "claims correct and complete",
-    "noise_sensitivity_relevant": "wrong claims from relevant documents",
-    "noise_sensitivity_irrelevant": "wrong claims from irrelevant documents",
-    "hallucination_incorrect": "wrong claims from no document",
-    "self_knowledge": "correct claims from no document",
-}
+_NAMES = read_table(__file__, "names")
+PLAIN_NAMES: Mapping[str, str] = _NAMES["plain"]
 """Words by metric id; each completes ``52 of 60 …`` or names a column of shares."""
-
-_OF_SENTENCES = ("relevance", "utilization", "completeness")
-HEADLINES = {
-    "trace": ("adherence", "adherence_fraction", *_OF_SENTENCES, "document_relevance"),
-    "claims": ("adherence", "adherence_fraction", "answer_relevancy", *_OF_SENTENCES),
-    "reference": (
-        *("adherence", "claim_precision", "claim_recall"),
-        *("context_recall", "relevance", "completeness"),
-    ),
-}
+HEADLINES: Mapping[str, Sequence[str]] = _NAMES["headlines"]
 """By profile, the ids of the metrics to show first, in their order."""
-
-OF_WHOLE_ANSWERS = frozenset(
-    {
-        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
-        *("abstention_rate", "unneeded_abstention_rate"),
-    }
-)
+OF_WHOLE_ANSWERS = frozenset[str](_NAMES["whole_answers"])
 """Metrics with the value 0 or 1, so that their sums count answers, and a majority decides."""
 
 
@@ -422,7 +375,7 @@ def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     """Return the metrics to show first, at most six; the richest profile they need decides."""
     given = {metric.id: metric for metric in metrics}
     profiles = {metric.profile.name for metric in given.values()}
-    richest = next((name for name in reversed(HEADLINES) if name in profiles), "trace")
+    richest = next((name for name in reversed([*HEADLINES]) if name in profiles), "trace")
     first = [given[name] for name in HEADLINES[richest] if name in given]
     return first or list(given.values())[:6]
 
@@ -457,13 +410,35 @@ FIELD_WORDS: Mapping[str, FieldWords] = {
 """Words by field, the most telling field first."""
 
 
-def flips_in_words(share: float, sentences: int, lean: float | None) -> str:
-    """Return how a judge's relevance differs between labels of equal documents.
+@dataclass(frozen=True, kw_only=True)
+class Flipped:
+    """Relevance that differs between labels of equal documents.
 
-    Args:
-        share: of the sentences that only one label of a pair calls relevant.
-        sentences: number of sentences.
-        lean: to the sentences that the response uses, from -1 to 1; ``None`` if undefined.
+    Attributes:
+        sentences: document sentences, each counted once for each pair of labels.
+        flipped: share of these that only one label of the pair calls relevant; ``None`` without
+            sentences.
+        lean: over flipped sentences that only one response of the pair uses: the share that is
+            relevant by the label of that response, minus the share by the other label, from -1 to
+            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
+            sentences.
     """
-    leans = "" if lean is None else f", lean to used sentences {lean:+.2f} (-1 to 1)"
-    return f"{percent(share, 1)} of {plural(sentences, 'sentence')} flipped{leans}"
+
+    sentences: int
+    flipped: float | None
+    lean: float | None
+
+    @staticmethod
+    def shares(sentences: int, flipped: int, same: int, other: int) -> dict[str, Any]:
+        """Return the attributes, by counts of all sentences, flipped ones, and those used."""
+        lean = (same - other) / (same + other) if same + other else None
+        share = flipped / sentences if sentences else None
+        return {"sentences": sentences, "flipped": share, "lean": lean}
+
+    @property
+    def flips(self) -> str:
+        """The share and the lean in words; empty if no sentence is flipped."""
+        if not self.flipped:
+            return ""
+        leans = "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
+        return f"{percent(self.flipped, 1)} of {plural(self.sentences, 'sentence')} flipped{leans}"

@@ -22,10 +22,11 @@ import os
 import pkgutil
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
-from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
+from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -54,53 +55,17 @@ GATE_EXAMPLES = {
 _PIPE_CLOSED = "the reader left before all was written"
 
 
-_LABEL, _MEASURE, _COMPARE, _AUDIT = "Label", "Measure", "Compare", "Audit"
-_EVIDENCE, _REVIEW, _STORE = "Evidence", "Review", "Store and files"
+_DECLARED = tomllib.loads((pkgutil.get_data(__name__, "commands.toml") or b"").decode())
 _COMMANDS = {
-    "quickstart": (_LABEL, "label.quickstart"),
-    "label": (_LABEL, "label.label"),
-    "estimate": (_LABEL, "label.estimate"),
-    "metrics": (_MEASURE, "measure.metrics"),
-    "check": (_MEASURE, "check.check"),
-    "report": (_MEASURE, "measure.report"),
-    "compare": (_COMPARE, "compare.compare"),
-    "diff": (_COMPARE, "compare.diff"),
-    "agree": (_COMPARE, "compare.agree"),
-    "thresholds": (_COMPARE, "compare.thresholds"),
-    "audit": (_AUDIT, "audit.audit"),
-    "show": (_AUDIT, "audit.show"),
-    "worst": (_AUDIT, "audit.worst"),
-    "exam": (_EVIDENCE, "evidence.exam"),
-    "review": (_REVIEW, "review.review"),
-    "certify": (_EVIDENCE, "evidence.certify"),
-    "doubt": (_EVIDENCE, "evidence.doubt"),
-    "prompt": (_STORE, "store.prompt"),
-    "anchors.make": (None, "evidence.make_anchors"),
-    "anchors.check": (None, "evidence.check_anchors"),
-    "corrections.apply": (None, "review.apply"),
-    "store.merge": (None, "store.merge"),
-    "store.verify": (None, "store.verify"),
-    "store.delete": (None, "store.delete"),
-    "store.export": (None, "store.export"),
-    "store.import": (None, "store.import_"),
+    name: (None if "." in name else heading, place)
+    for heading, places in _DECLARED["commands"].items()
+    for name, place in places.items()
 }
-"""Heading and function of each command; the name of one in a group has the group's before a dot."""
+"""Heading and function of each command."""
+SHORT = _DECLARED["short"]
+"""Options that short help shows, and examples, by command."""
 _WRITES = {"label", "store.export"}
 """Commands whose work is unfinished if the reader closes the pipe; the others only show data."""
-_GROUPS = {
-    "anchors": (
-        _EVIDENCE,
-        "See whether the judge has changed: ask it about the same records again.",
-    ),
-    "batch": (_LABEL, "Label rows within a day at half the price."),
-    "corrections": (
-        _REVIEW,
-        "Exchange people's corrections with other tools, and apply them.",
-    ),
-    "import": (_STORE, "Import labels and traces that were made elsewhere."),
-    "store": (_STORE, "Merge, verify, export, import and delete stored labels."),
-}
-"""Heading and description of each group."""
 
 
 class LazyCommand(TyperCommand):
@@ -118,7 +83,7 @@ class LazyCommand(TyperCommand):
         else:
             point, panel = offered("commands")[name], "Plug-ins"
             line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
-        super().__init__(name.rpartition(".")[2], help=line)
+        super().__init__(name.rpartition(".")[2], help=line.replace("[", r"\["))  # no markup
         self.rich_help_panel = panel
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
@@ -189,35 +154,26 @@ class _Group(TyperGroup):
         super().__init__(**settings)
         unloaded: dict[str, Any] = dict.fromkeys(self._own(_COMMANDS))
         self.commands = unloaded | dict(self.commands)
-        self._listed: dict[str, LazyCommand] = {}
-        self._listing = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
         bare = not args and not ctx.resilient_parsing  # completion parses without running
         return super().parse_args(ctx, ["--help"] if bare else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own
-        from rich.markup import escape
-
-        self._listing, self._listed = True, {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            command.help = escape(command.help)
+        ctx.resilient_parsing = True  # as for completion, commands are listed, not imported
         super().format_help(ctx, formatter)
-        self._listing, self._listed = False, {}
+        ctx.resilient_parsing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
-        return [*super().list_commands(ctx), *sorted(self._own(offered("commands")))]
+        declared = sorted(self._own(offered("commands")))
+        return [*dict.fromkeys([*super().list_commands(ctx), *declared])]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
-        if found := super().get_command(ctx, cmd_name):
+        found = super().get_command(ctx, cmd_name)
+        if found or cmd_name not in self.list_commands(ctx):
             return found
-        if cmd_name not in self.commands and cmd_name not in self._own(offered("commands")):
-            return None
-        if cmd_name not in self._listed:
-            self._listed[cmd_name] = LazyCommand(self.prefix + cmd_name)
-        command = self._listed[cmd_name]
-        return command if self._listing or ctx.resilient_parsing else command.loaded()
+        command = LazyCommand(self.prefix + cmd_name)
+        return command if ctx.resilient_parsing else command.loaded()
 
     def _own(self, names: Iterable[str]) -> list[str]:
         own = (name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix))
@@ -228,9 +184,10 @@ app = _typer(
     cls=_Group,
     help="Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
-for _name, (_panel, _line) in _GROUPS.items():
+for _name, _group in _DECLARED["groups"].items():
     _class = type("Group", (_Group,), {"prefix": f"{_name}."})
-    app.add_typer(_typer(cls=_class, help=_line), name=_name, rich_help_panel=_panel)
+    _typed = _typer(cls=_class, help=_group["help"])
+    app.add_typer(_typed, name=_name, rich_help_panel=_group["heading"])
 
 
 def _print_version(wanted: bool) -> None:
@@ -329,52 +286,6 @@ def _print_error(message: str) -> int:
 # rich would take ``[tool.labeler]`` for markup and drop it.
 
 
-class Short(NamedTuple):
-    """The short help of a command.
-
-    Attributes:
-        options: names of the options to show.
-        examples: command lines.
-    """
-
-    options: str
-    examples: tuple[str, ...]
-
-
-_ROWS = "id_from columns preset"
-_JUDGE = "judge model profile"
-SHORT = {
-    "label": Short(
-        f"output {_JUDGE} {_ROWS} base_url store budget concurrency retry_failed repeat config",
-        (
-            "labeler label rows.jsonl --judge openai:gpt-5-mini -o labels.jsonl",
-            "labeler label results.csv --map documents=contexts --judge embedded",
-        ),
-    ),
-    "estimate": Short(
-        f"{_JUDGE} {_ROWS} base_url store latency price as_json",
-        ("labeler estimate rows.jsonl --judge openai:gpt-5-mini --profile claims",),
-    ),
-    "score": Short(
-        f"output judge model criteria samples {_ROWS} base_url store budget concurrency repeat",
-        ("labeler score rows.jsonl --judge openai:gpt-5-mini --criteria rubric_faithfulness",),
-    ),
-    "similarity": Short(
-        f"output judge model embedder {_ROWS} base_url store budget concurrency",
-        ("labeler similarity rows.jsonl --judge openai:gpt-5-mini -o questions.jsonl",),
-    ),
-    "submit": Short(
-        f"{_JUDGE} {_ROWS} store price as_json",
-        ("labeler batch submit rows.jsonl --judge openai:gpt-5-mini",),
-    ),
-    "metrics": Short(
-        "output ids rows as_json by every details listing threshold",
-        ("labeler metrics labels.jsonl --by topic", "labeler metrics labels.jsonl --all"),
-    ),
-}
-"""By command; the help of other commands shows all options."""
-
-
 _ONE_BREAK = re.compile(r"(?<!\n)\n(?!\n) *")
 """A line break within a paragraph of a docstring, which rich would keep in narrower help."""
 
@@ -416,7 +327,7 @@ class HelpfulCommand(TyperCommand):
         shown = copy(self)
         shown.params = [copy(one) for one in self.params]
         if not complete and self.name in SHORT:
-            _shorten(shown, SHORT[self.name])
+            _shorten(shown, **SHORT[self.name])
         texts: Any = (shown, *shown.params)
         for one in texts:
             one.help = one.help and escape(_ONE_BREAK.sub(" ", one.help))
@@ -468,16 +379,16 @@ HelpAll = Annotated[
 """An option of each command whose help is short."""
 
 
-def _shorten(command: Any, short: Short) -> None:  # noqa: ANN401 - a command of typer
+def _shorten(command: Any, options: str, examples: list[str]) -> None:  # noqa: ANN401 - of typer
     """Hide the options that short help leaves out, and show examples below."""
-    order = [*short.options.split(), "help_all"]
-    options = [one for one in command.params if one.param_type_name == "option"]
-    hidden = [one for one in options if one.name not in order and not one.hidden]
-    for one in options:
+    order = [*options.split(), "help_all"]
+    every = [one for one in command.params if one.param_type_name == "option"]
+    hidden = [one for one in every if one.name not in order and not one.hidden]
+    for one in every:
         one.rich_help_panel, one.hidden = None, one.hidden or one in hidden
         if one.type_descriptor.annotation in {int, float}:
             one.metavar = "N"  # the whole type and its range take a third of the line
-    listed = sorted(set(options) - set(hidden), key=lambda one: order.index(one.name))
-    command.params = [*(one for one in command.params if one not in options), *listed, *hidden]
-    lines = "\n\n".join(("Examples:", *short.examples))
+    listed = sorted(set(every) - set(hidden), key=lambda one: order.index(one.name))
+    command.params = [*(one for one in command.params if one not in every), *listed, *hidden]
+    lines = "\n\n".join(("Examples:", *examples))
     command.epilog = f"{lines}\n\n{len(hidden)} more options: --help-all"

@@ -400,9 +400,7 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
         pairs=len(equal),
         one_sided=sum(bool(a.undefined) != bool(b.undefined) for _, a, b in equal),
         mean_absolute_difference=0.0 if isinstance(apart, Undefined) else apart,
-        sentences=sentences,
-        flipped=flipped / sentences if sentences else None,
-        lean=(same - other) / (same + other) if same + other else None,
+        **JudgeInconsistency.shares(sentences, flipped, same, other),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from labeler.calculators import Metric
 from labeler.calculators.intervals import Interval
-from labeler.calculators.registry import OF_WHOLE_ANSWERS, flips_in_words, plain_name
+from labeler.calculators.registry import OF_WHOLE_ANSWERS, Flipped, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.calculators.tables import find_row
 from labeler.comparing.comparison_text import (
@@ -71,29 +71,21 @@ class Flip:
     lost: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class JudgeInconsistency:
+@dataclass(frozen=True, kw_only=True)
+class JudgeInconsistency(Flipped):
     """Differences of a retrieval metric between labels of equal retrieval.
+
+    Sentences are those of the pairs whose documents are in the same order.
 
     Attributes:
         pairs: pairs with the same question and the same set of document texts.
         one_sided: those with a value on one side only.
         mean_absolute_difference: over those with a value on both sides; 0 without such pairs.
-        sentences: document sentences of the pairs whose documents are in the same order.
-        flipped: share of these that only one of the two labels calls relevant; ``None`` without
-            sentences.
-        lean: over flipped sentences that only one of the two responses uses: the share that is
-            relevant by the label of that response, minus the share by the other label, from -1 to
-            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
-            sentences.
     """
 
     pairs: int
     one_sided: int
     mean_absolute_difference: float
-    sentences: int
-    flipped: float | None
-    lean: float | None
 
     @property
     def differs(self) -> bool:
@@ -106,8 +98,7 @@ class JudgeInconsistency:
             f"retrieval; mean absolute difference {self.mean_absolute_difference:.4f}, "
             f"{self.one_sided:,} with a value on one side only"
         )
-        flips = self.flipped and flips_in_words(self.flipped, self.sentences, self.lean)
-        return f"{found}, {flips}" if flips else found
+        return ", ".join(filter(None, (found, self.flips)))
 
 
 Verdict = Literal[

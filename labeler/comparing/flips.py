@@ -212,9 +212,9 @@ class MetricChange(Brief):
         """
         change = self.change
         return {
-            "a": _plain(self.a),
-            "b": _plain(self.b),
-            "change": _plain(change),
+            "a": as_float(self.a),
+            "b": as_float(self.b),
+            "change": as_float(change),
             "share": None if change is None else float(change / pairs),
             "undefined_a": self.undefined_a,
             "undefined_b": self.undefined_b,
@@ -344,7 +344,7 @@ class MetricDiff(Brief):
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         shown = {one.name: getattr(self, one.name) for one in fields(self)}
-        means = {name: _plain(getattr(self, name)) for name in ("mean_a", "mean_b", "change")}
+        means = {name: as_float(getattr(self, name)) for name in ("mean_a", "mean_b", "change")}
         return shown | {
             "metric": self.metric.id,
             "version": self.metric.version,
@@ -353,7 +353,8 @@ class MetricDiff(Brief):
         }
 
 
-def _plain(value: Fraction | None) -> float | None:
+def as_float(value: Fraction | None) -> float | None:
+    """Return a fraction as a float; ``None`` stays."""
     return None if value is None else float(value)
 
 

@@ -105,14 +105,23 @@ class Price:
 
 @named_keywords
 def find_price(
-    model: str, base_url: str | None = None, *, given: str | None = None
+    model: str,
+    base_url: str | None = None,
+    *,
+    given: str | None = None,
+    has_answers: bool = True,
 ) -> Price | None:
-    """Return a model's price from the command line or the table.
+    """Return a model's price from the command line, or from the table of genai-prices.
+
+    The table resolves aliases: :attr:`Price.source` names the entry. If a price depends on the hour
+    or changes within the next day, the highest one counts.
 
     Args:
         model: the requested model.
-        base_url: the server; ``None`` for OpenAI.
+        base_url: the server; ``None`` for OpenAI. A server that the table does not list has no
+            price, whatever its models are called.
         given: the option ``--price``.
+        has_answers: False for a model whose input alone is charged, as of embeddings.
 
     Returns:
         The price in US dollars per million tokens; ``None`` if it is not known.
@@ -126,21 +135,6 @@ def find_price(
     """
     if given is not None:
         return given_price(given)
-    return price_of(model, base_url)
-
-
-def price_of(model: str, base_url: str | None = None, *, has_answers: bool = True) -> Price | None:
-    """Return a model's price from the table of genai-prices, or ``None`` if it has none.
-
-    The table resolves aliases: :attr:`Price.source` names the entry. If a price depends on the hour
-    or changes within the next day, the highest one counts.
-
-    Args:
-        model: the requested model.
-        base_url: the server; ``None`` for OpenAI. A server that the table does not list has no
-            price, whatever its models are called.
-        has_answers: False for a model whose input alone is charged, as of embeddings.
-    """
     import genai_prices  # noqa: PLC0415 - loading its table takes 0.2 s
 
     nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)

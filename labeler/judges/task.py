@@ -379,15 +379,7 @@ def judged_task(
     schema: ResponseSchema,
     basis: RetrievalBasis | None = None,
 ) -> Task[Any]:
-    """Rebuild the task of a label, or of a retrieval label.
-
-    Args:
-        example: what is judged.
-        signature: signature of the record to be.
-        prompt: the signature's prompt.
-        schema: the signature's schema.
-        basis: the retrieval label that a label rests on.
-    """
+    """Rebuild the task of a label, or of a retrieval label, from the signature of its record."""
     is_retrieval = family_of(schema.name) == "retrieval"
     kind: TaskKind[Any] = TASK_KINDS["retrieval"]() if is_retrieval else label_kind(schema.name)
     if isinstance(kind, SupportKind):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import islice
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -173,15 +172,41 @@ def estimate(
         StoreError: labels cannot be read.
         UsageError: the rows cannot be read.
     """
-    stream = RowStream(rows)
-    first = first_tasks(how, stream.first)
+    stream, judge = RowStream(rows), how.judge
     selection = Selection(how, store, retry_failed=options.retry_failed)
-    choose_mode(how.judge, first, selection.cache)
-    counter = counter or counter_for(how.judge.spec.model)
-    tally = _Tally(how, counter, price, options.max_output_tokens, _past(store, how))
+    choose_mode(judge, first_tasks(how, stream.first), selection.cache)
+    past, counter = _past(store, how), counter or counter_for(judge.spec.model)
+    asked = _Asked(counter, [price, price.batched()] if price else [])
     for task in selection.tasks(stream):
-        tally.ask(task)
-    return tally.result(options, selection)
+        asked.add(task, past.factor, options.max_output_tokens)
+    left_out, costs = selection.left_out, asked.costs
+    latency = past.seconds if options.latency is None else options.latency
+    rows_asked = asked.profiles.total()
+    rounds = max(1.0, rows_asked / options.concurrency) if rows_asked else 0.0
+    return Estimate(
+        model=judge.spec.model,
+        profiles=dict(asked.profiles),
+        rows=RowCounts(
+            read=selection.rows,
+            unusable=dict(selection.unusable),
+            shared=left_out[ALIKE],
+            stored=left_out[STORED],
+            failed=left_out[FAILED_BEFORE],
+            pending=left_out[PENDING],
+            asked=rows_asked,
+        ),
+        document_sentences=asked.document_sentences,
+        response_sentences=asked.response_sentences,
+        prompt=asked.prompt,
+        answers=AnswerTokens(round(asked.answers), past.labels, options.max_output_tokens),
+        price=price.source if price else None,
+        online=costs[0] if costs else None,
+        batch=costs[1] if costs and judge.spec.judge == "openai" else None,
+        concurrency=options.concurrency,
+        latency=latency,
+        seconds=None if latency is None else rounds * latency,
+        max_input_tokens=how.limit and how.limit.tokens,
+    )
 
 
 class _Past(NamedTuple):
@@ -222,92 +247,47 @@ def _configuration(by: Signature) -> tuple[object, ...]:
     return by.judge, by.model, by.sampling, by.prompt, by.response_schema
 
 
-class _Tally:
-    """Sums over the requests."""
+class _Asked:
+    """Sums over the requests, by a counter of tokens and at several prices."""
 
-    def __init__(
-        self,
-        how: LabelTasks,
-        counter: TokenCounter,
-        price: Price | None,
-        cap: int | None,
-        past: _Past,
-    ) -> None:
-        self._how, self._counter, self._price = how, counter, price
-        self._cap, self._past = cap, past
-        self._prompts = self._largest = self._document_sentences = self._response_sentences = 0
-        self._answers = 0.0
-        self._costs = [
-            (one, Cost(Decimal(0), Decimal(0)))
-            for one in ((price, price.batched()) if price else ())
-        ]
-        self._asked: Counter[str] = Counter()
-        """Requests by profile."""
+    def __init__(self, counter: TokenCounter, prices: Sequence[Price]) -> None:
+        self._counter, self._prices = counter, prices
+        self.profiles = Counter[str]()
+        self.prompt = PromptTokens(counted_by=counter.name)
+        self.answers = 0.0
+        self.document_sentences = self.response_sentences = 0
+        self.costs = [Cost() for _ in prices]
         self._starts: dict[str, tuple[int, int]] = {}
         """Tokens of the common start of a profile's requests, and at most."""
 
-    def ask(self, request: Task[Any]) -> None:
-        """Add one request."""
+    def add(self, request: Task[Any], factor: float, cap: int | None) -> None:
+        """Add a request.
+
+        Args:
+            request: its task.
+            factor: tokens of answers divided by the expected tokens.
+            cap: most tokens of an answer, if given.
+        """
         messages, schema = request.sent()
         own = "".join(m["content"] for m in messages if m["role"] != "system")
-        profile = request.kind.name
-        if profile not in self._starts:
+        profile, starts = request.kind.name, self._starts
+        if profile not in starts:
             system = [] if request.prompt.decides else [request.prompt.system_text]
-            counter = self._counter
-            self._starts[profile] = (
-                counter.request(system, schema),
-                counter.request_at_most(system, schema),
-            )
-        same, same_at_most = self._starts[profile]
-        prompt = same + self._counter.count(own) + MESSAGE_FRAME
-        at_most = same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
-        answer = self._past.factor * request.expected_tokens
-        cap = answer_cap(self._cap, request.expected_tokens)
-        self._asked[profile] += 1
-        self._document_sentences += sum(map(len, request.example.documents))
-        self._response_sentences += len(request.example.response)
-        self._prompts += prompt
-        self._largest = max(self._largest, prompt)
-        self._answers += answer
-        usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
-        self._costs = [
-            (one, Cost(cost.expected + one.cost(usage), cost.at_most + one.worst(at_most, cap)))
-            for one, cost in self._costs
-        ]
-
-    def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
-        """Return the estimate."""
-        costs = [cost for _, cost in self._costs]
-        judge, left_out = self._how.judge, selection.left_out
-        latency = self._past.seconds if options.latency is None else options.latency
-        asked = self._asked.total()
-        rounds = max(1.0, asked / options.concurrency) if asked else 0.0
-        return Estimate(
-            model=judge.spec.model,
-            profiles=dict(self._asked),
-            rows=RowCounts(
-                read=selection.rows,
-                unusable=dict(selection.unusable),
-                shared=left_out[ALIKE],
-                stored=left_out[STORED],
-                failed=left_out[FAILED_BEFORE],
-                pending=left_out[PENDING],
-                asked=asked,
-            ),
-            document_sentences=self._document_sentences,
-            response_sentences=self._response_sentences,
-            prompt=PromptTokens(
-                total=self._prompts,
-                largest=self._largest,
-                same=min((same for same, _ in self._starts.values()), default=0),
-                counted_by=self._counter.name,
-            ),
-            answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
-            price=self._price.source if self._price else None,
-            online=costs[0] if costs else None,
-            batch=costs[1] if costs and judge.spec.judge == "openai" else None,
-            concurrency=options.concurrency,
-            latency=latency,
-            seconds=None if latency is None else rounds * latency,
-            max_input_tokens=self._how.limit.tokens if self._how.limit else None,
-        )
+            count = self._counter
+            starts[profile] = count.request(system, schema), count.request_at_most(system, schema)
+        same, at_most = starts[profile]
+        tokens = same + self._counter.count(own) + MESSAGE_FRAME
+        at_most += self._counter.at_most(own) + MESSAGE_FRAME
+        answer, prompt = factor * request.expected_tokens, self.prompt
+        prompt.same = min(same for same, _ in starts.values())
+        prompt.total += tokens
+        prompt.largest = max(prompt.largest, tokens)
+        self.profiles[profile] += 1
+        self.document_sentences += sum(map(len, request.example.documents))
+        self.response_sentences += len(request.example.response)
+        self.answers += answer
+        usage = Usage(prompt_tokens=tokens, completion_tokens=round(answer))
+        longest = answer_cap(cap, request.expected_tokens)
+        for price, cost in zip(self._prices, self.costs, strict=True):
+            cost.expected += price.cost(usage)
+            cost.at_most += price.worst(at_most, longest)

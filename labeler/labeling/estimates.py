@@ -18,13 +18,13 @@ SHORTEST_CACHED = 1024
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cost:
     """US dollars for all judgments to buy."""
 
-    expected: Decimal
+    expected: Decimal = Decimal(0)
     """Cost if the provider caches nothing."""
-    at_most: Decimal
+    at_most: Decimal = Decimal(0)
     """Upper bound for one answer each, under a cap that was given or comes with a budget
     (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
 
@@ -48,16 +48,16 @@ class RowCounts:
     """Judgments to buy. All further figures refer to them."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PromptTokens:
     """Tokens of the prompts, the schema included."""
 
-    total: int
-    largest: int
-    same: int
+    total: int = 0
+    largest: int = 0
+    same: int = 0
     """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
     number if there are two profiles."""
-    counted_by: str
+    counted_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from statistics import mode
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import BadRow, StoreError, UsageError
@@ -57,11 +57,7 @@ def opened(
 ) -> RowStream:
     """Read the first rows, and have the judges ask in the output modes of stored labels.
 
-    Args:
-        run: the run.
-        rows: rows of the run.
-        factories: build the tasks of each row.
-        outcomes: outcomes of each row, if not one for each factory.
+    Each row has ``outcomes``, by default one for each factory.
     """
     stream = run.read(rows, factories, outcomes=outcomes)
     for factory in factories:
@@ -73,13 +69,7 @@ def opened(
 def submit_rows(
     run: Run, rows: Iterable[Row], factories: Sequence[TaskFactory]
 ) -> Generator[AnyOutcome, None, None]:
-    """Submit the tasks of several factories for each row of a stream.
-
-    Args:
-        run: the run.
-        rows: rows with ids of their own.
-        factories: build the tasks of each row.
-    """
+    """Submit the tasks of several factories for each row of a stream, with ids of their own."""
     relevance = blind_relevance(run, factories)
     judged = partial(judge_row, run, factories, relevance)
     count = 0
@@ -187,31 +177,26 @@ ROWS, LABELS_READ = 20, 200
 """Rows of a run and labels of a store at most from which a mode is read."""
 
 
-@runtime_checkable
-class ChoosesMode(Protocol):
-    """A judge with output modes."""
-
-    auto: bool
-    """True if the user named no mode."""
-
-    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
-        """Ask in the modes of stored labels, by schema, and at first in another for others."""
-
-
 def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> None:
-    """Have a judge ask in the output modes of stored labels, unless the user named one.
+    """Have a judge ask in the output modes of stored labels, unless it has none or a named one.
 
     Args:
         judge: any judge.
         tasks: first tasks of a run, in any mode.
         cache: of the run.
     """
-    if isinstance(judge, ChoosesMode) and judge.auto:
-        asked = known_modes(tasks, cache.is_known)
-        known = {schema: found for schema, found in asked.items() if found}
-        if not asked or len(known) < len(asked):
-            known = _modes_in_store(judge, cache.store) | known
-        judge.choose_modes(known, mode(known.values()) if known else None)
+    if not getattr(judge, "auto", False):
+        return
+    known, schemas = dict[str, str](), set[str]()
+    for task in tasks:
+        schemas.add(name := task.schema.name)
+        modes = () if name in known else MODES
+        if found := next((one for one in modes if cache.is_known(task.in_mode(one).key)), None):
+            known[name] = found
+    if not schemas or schemas - known.keys():
+        known = _modes_in_store(judge, cache.store) | known
+    choosing: Any = judge
+    choosing.choose_modes(known, mode(known.values()) if known else None)
 
 
 def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:
@@ -224,18 +209,6 @@ def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]
                 yield task
                 if relevance is not None:
                     yield relevance.task(task)
-
-
-def known_modes(
-    tasks: Iterable[Task[Any]], is_known: Callable[[str], bool]
-) -> dict[str, str | None]:
-    """Return the first mode in which a task is known, by schema; ``None`` where none is."""
-    found = dict[str, str | None]()
-    for task in tasks:
-        if found.get(task.schema.name) is None:
-            modes = (one for one in MODES if is_known(task.in_mode(one).key))
-            found[task.schema.name] = next(modes, None)
-    return found
 
 
 def _modes_in_store(judge: Judge, store: LabelStore) -> dict[str, str]:

@@ -50,17 +50,10 @@ def label_rows(
     events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows, and write the labels if ``output`` names a file; see :func:`iter_labels`."""
-    run = _labels(data, options, judges, events)
-    yield from run if options.output is None else write_outcomes(run, options.output)
-
-
-def _labels(
-    data: RowSource,
-    options: LabelOptions,
-    judges: Sequence[Judge],
-    events: RunEvents | None = None,
-) -> Generator[Outcome, None, None]:
-    """Label rows; see :func:`iter_labels`."""
+    if options.output is not None:
+        labels = label_rows(data, replace(options, output=None), judges, events)
+        yield from write_outcomes(labels, options.output)
+        return
     opened = options.open(data)
     tasks = [
         label_tasks(judge, options, extra=extra)
@@ -73,8 +66,8 @@ def _labels(
 
             yield from vote_rows(run, opened, tasks, options.votes)
         else:
-            labels = run_tasks(run, opened, tasks)
-            yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
+            found = run_tasks(run, opened, tasks)
+            yield from cast("Generator[Outcome, None, None]", found)  # what a task of labels makes
 
 
 def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judge]:

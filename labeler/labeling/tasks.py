@@ -12,7 +12,7 @@ from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, require_answers, require_reader
 from labeler.judges.options import provider_of
-from labeler.judges.pricing import Price, price_of
+from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import (
     DECISIONS,
     Prompt,
@@ -92,7 +92,7 @@ def context_limit(
     known, address = price or getattr(judge, "price", None), getattr(judge.spec, "base_url", None)
     has_looked = known is None and hasattr(judge, "price")
     if not (known and known.context_window) and address is not None and not has_looked:
-        known = price_of(judge.spec.model, address)
+        known = find_price(judge.spec.model, address)
     if known is None or known.context_window is None:
         return None
     left = known.context_window - (getattr(judge.spec, "max_output_tokens", None) or 0)

@@ -18,7 +18,7 @@ from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
 from labeler.comparing.comparison_text import in_order, sections
 from labeler.comparing.diff import LabelDiff
-from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff, as_float
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.data.label_files import replaced
@@ -375,15 +375,11 @@ def _diff_index(found: LabelDiff, questions: list[str]) -> View:
             ],
             "question": questions,
             "changes": {
-                metric.id: [_float(record.changes[place].change) for record in records]
+                metric.id: [as_float(record.changes[place].change) for record in records]
                 for place, metric in enumerate(found.compared)
             },
         },
     }
-
-
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def _changed_record(found: LabelDiff, record: RecordDiff) -> View:
@@ -397,7 +393,7 @@ def _changed_record(found: LabelDiff, record: RecordDiff) -> View:
             "metric": change.metric,
             "a": _text(change.a, change.undefined_a),
             "b": _text(change.b, change.undefined_b),
-            "change": _float(change.change),
+            "change": as_float(change.change),
         }
         for change in record.changes
     ]

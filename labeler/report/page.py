@@ -32,6 +32,7 @@ from labeler.report.charts import count_bins, tag
 from labeler.report.views import View, record_view
 from labeler.sentences.characters import visible
 from labeler.sentences.display import NONE, percent, plural, shortened
+from labeler.sentences.words import read_names
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -42,23 +43,9 @@ RECORDS_PLACEHOLDER = Markup("<!--records-->")
 """Placeholder of the records in a template. Escaped text never contains it."""
 
 RECORD_STYLES = ("base.css", "record.css")
-RECORD_SCRIPTS = (
-    "dom.js",
-    "record_facts.js",
-    "record_subject.js",
-    "record_links.js",
-    "record_head.js",
-    "record_findings.js",
-    "record_claims.js",
-    "record_more.js",
-    "record_rows.js",
-    "record_conversation.js",
-    "record_marks.js",
-    "record_selection.js",
-    "record_panel.js",
-    "record_keys.js",
-    "record.js",
-)
+SCRIPTS_OF = read_names(__file__, "scripts")
+"""Scripts by what they draw."""
+RECORD_SCRIPTS = SCRIPTS_OF["record"]
 """Scripts that draw a record; a page with records inlines them before its own."""
 
 

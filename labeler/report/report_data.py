@@ -9,6 +9,7 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import IO, Literal, NamedTuple
 
 from labeler.audit import audit_labels
@@ -30,12 +31,7 @@ from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.report.page import CHUNK_SIZE, cut
 from labeler.report.views import View, failure_view, finding_view, record_view
 from labeler.sentences.characters import visible
-
-HIGH = 0.7
-"""Minimum of a high value: the guide's ideal for relevance, utilization and completeness."""
-LOW = 0.5
-"""Maximum of a low value. The guide sets no threshold; the low values in its examples are 0.3 to
-0.5. Values between low and high belong to no pattern."""
+from labeler.sentences.words import read_table
 
 RELEVANCE = "relevance"
 """The guide's definition, relevant sentences over retrieved ones, not the fixed 20 of its code."""
@@ -74,7 +70,7 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class Pattern(NamedTuple):
-    """A pattern; a record may match none, one or several.
+    """A pattern; a record may match none, one or several. See ``patterns.toml``.
 
     Attributes:
         id: such as ``retrieved_but_unused``.
@@ -91,43 +87,9 @@ class Pattern(NamedTuple):
     advice: str
 
 
-PATTERNS = (
-    Pattern(
-        "retrieved_but_unused",
-        "Good retrieval, unused",
-        (Condition(RELEVANCE, "≥", HIGH), Condition(UTILIZATION, "≤", LOW)),
-        "Most retrieved sentences are relevant, but the response uses few of them.",
-        "Change the generator's prompt: ask it to use all relevant facts.",
-    ),
-    Pattern(
-        "grounded_but_incomplete",
-        "Grounded, incomplete",
-        (Condition(COMPLETENESS, "≤", LOW), Condition(ADHERENCE, "=", 1)),
-        "The response is supported, but leaves out relevant sentences that were retrieved.",
-        "Change the generator's prompt: ask for complete answers. Sentences that the retriever "
-        "missed are not in completeness; context_recall measures them.",
-    ),
-    Pattern(
-        "comprehensive_and_grounded",
-        "Comprehensive and grounded",
-        (
-            Condition(RELEVANCE, "≥", HIGH),
-            Condition(UTILIZATION, "≥", HIGH),
-            Condition(COMPLETENESS, "≥", HIGH),
-            Condition(ADHERENCE, "=", 1),
-        ),
-        "Most retrieved sentences are relevant, the response uses them, and all of it is "
-        "supported.",
-        "No corrections.",
-    ),
-    Pattern(
-        "ungrounded",
-        "Ungrounded",
-        (Condition(ADHERENCE, "=", 0),),
-        "At least one response sentence lacks full support in the documents.",
-        "Change the generator's prompt: answer from the documents only, and decline where they "
-        "lack the answer. Where relevance is 0, check the retriever.",
-    ),
+PATTERNS = tuple(
+    Pattern(**{**one, "conditions": tuple(starmap(Condition, one["conditions"]))})
+    for one in read_table(__file__, "patterns")["patterns"]
 )
 
 

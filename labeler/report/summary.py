@@ -34,12 +34,12 @@ from labeler.report.report_data import (
     PATTERNS,
     RELEVANCE,
     SUPPORT,
-    UTILIZATION,
     Pattern,
     ReportData,
 )
 from labeler.sentences.characters import visible
 from labeler.sentences.display import NONE, plural
+from labeler.sentences.words import read_table
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration, Reliability
@@ -52,27 +52,12 @@ TITLES = {
 }
 """Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
 
-PAIRS = (
-    (RELEVANCE, UTILIZATION),
-    (COMPLETENESS, "adherence_fraction"),
-    (RELEVANCE, COMPLETENESS),
-    ("faithfulness", "answer_relevancy"),
-    ("context_recall", "claim_recall"),
-)
+_WORDS = read_table(__file__, "summary")
+PAIRS = [*map(tuple, _WORDS["pairs"])]
 """Metrics to plot against each other, if records have both."""
 _MIN_PAIRS = 2
 
-SYMBOLS = {
-    r"R": "R: relevant document sentences",
-    r"U": "U: utilized document sentences",
-    r"S": "S: document sentences",
-    r"A": "A: response sentences",
-    r"\|": "|X|: number of sentences in X",
-    r"∩": "R∩U: sentences in both",
-    r"N": "N: number of document sentences",
-    r"C": "C: number of documents",
-    r"r_k": "r_k: 1 if document k has a relevant sentence, else 0",
-}
+SYMBOLS: Mapping[str, str] = _WORDS["symbols"]
 """Patterns of symbols in the metrics' formulas, with their explanations in order."""
 
 MAX_REASONS = 20

@@ -29,6 +29,7 @@ from labeler.report.page import (
     RECORD_SCRIPTS,
     RECORD_STYLES,
     RECORDS_PLACEHOLDER,
+    SCRIPTS_OF,
     chunks_of,
     data_block,
     pack,
@@ -47,22 +48,7 @@ PAGE_RECORDS = 10_000
 
 TEMPLATE = "report.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css")
-SCRIPTS = (
-    *RECORD_SCRIPTS,
-    "report_blocks.js",
-    "report_state.js",
-    "report_index.js",
-    "report_search.js",
-    "report_filters.js",
-    "report_controls.js",
-    "report_list.js",
-    "report_record.js",
-    "report_address.js",
-    "report_charts.js",
-    "report_keys.js",
-    "report_browser.js",
-    "report.js",
-)
+SCRIPTS = (*RECORD_SCRIPTS, *SCRIPTS_OF["report"])
 
 _INTERVALS = Intervals()
 

@@ -89,7 +89,6 @@ class Audit:
         self._assets = (
             f"{root}/report/assets/",
             f"{root}/review/assets/",
-            f"{root}/plugins/scores/assets/",
         )
         self._contacts: list[Contact] | None = None
 

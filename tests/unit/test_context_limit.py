@@ -13,7 +13,7 @@ import labeler
 from labeler import EmbeddedJudge, OpenAIJudge
 from labeler.errors import UsageError
 from labeler.judges.openai.request import spec_of
-from labeler.judges.pricing import given_price, price_of
+from labeler.judges.pricing import find_price, given_price
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import context_limit, label_tasks
@@ -103,7 +103,7 @@ def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
 def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
     """Neither the user's price nor an estimate changes it; a cap that leaves nothing is ignored."""
     judge = partial(OpenAIJudge, "gpt-4o-mini", api_key=KEY)
-    unasked, known = Unasked(spec_of("gpt-4o-mini", {})), price_of("gpt-4o-mini")
+    unasked, known = Unasked(spec_of("gpt-4o-mini", {})), find_price("gpt-4o-mini")
     assert known is not None
     assert known.context_window is not None
     limit = context_limit(judge(), None)

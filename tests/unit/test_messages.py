@@ -116,7 +116,7 @@ def test_short_help_names_options_that_are_there(name: str, labeler_command: Com
     root: Any = get_command(app)
     group: Any = root.get_command(Context(root), "batch") if name == "submit" else root
     command = group.get_command(Context(group), name)
-    assert set(SHORT[name].options.split()) <= {one.name for one in command.params}
+    assert set(SHORT[name]["options"].split()) <= {one.name for one in command.params}
     words = ["batch", name] if name == "submit" else [name]
     short, whole = (labeler_command(*words, option) for option in ("--help", "--help-all"))
     assert (short[0], whole[0], len(short[1]) < len(whole[1])) == (0, 0, True)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.judges import tokens
-from labeler.judges.pricing import Price, Rates, find_price, given_price, price_of
+from labeler.judges.pricing import Price, Rates, find_price, given_price
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     REPLY_FRAME,
@@ -131,7 +131,7 @@ def test_the_table_is_read_as_its_keepers_read_it() -> None:
     compared = 0
     requests = usage(900, 70, cached=512), usage(300_000, 9, cached=1024, written=7)
     for model, context, used in product(openai_models()[::3], ({}, BATCH), requests):
-        price = price_of(model)
+        price = find_price(model)
         if price is None or (context and price.batch_tiers is None):
             continue
         expected = theirs(model, used, context, days=0)
@@ -155,7 +155,7 @@ def test_the_source_of_a_price_names_its_entry_and_provider(
     model: str, base_url: str | None, named: list[str]
 ) -> None:
     """An alias is another entry with its own date; the address decides before the name."""
-    price = price_of(model, base_url)
+    price = find_price(model, base_url)
     assert price is not None
     assert [text for text in named if text not in price.source] == []
     assert (price.batch_tiers is None) == (base_url is not None)
@@ -173,12 +173,12 @@ def test_what_the_table_cannot_price_by_token_has_no_price(
     model: str, base_url: str | None
 ) -> None:
     """Unknown models, models of another provider, private servers, and charges per request."""
-    assert price_of(model, base_url) is None
+    assert find_price(model, base_url) is None
 
 
 def test_a_price_that_depends_on_the_hour_is_the_dearest() -> None:
     """A run may last through all of them."""
-    price, now = price_of("deepseek-chat", DEEPSEEK), datetime.now(tz=UTC)
+    price, now = find_price("deepseek-chat", DEEPSEEK), datetime.now(tz=UTC)
     used, asked = genai_prices.Usage(input_tokens=1000, output_tokens=1000), "deepseek-chat"
     by_the_hour = {
         genai_prices.calc_price(

@@ -26,8 +26,9 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch import client, delete_requests, folder
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
-from labeler.plugins.batch.folder import Batch, RemoteBatch, pending_keys
+from labeler.plugins.batch.folder import Batch, pending_keys
 from labeler.plugins.batch.folder import batches as folders
+from labeler.plugins.batch.remote import RemoteBatch
 from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection

@@ -17,7 +17,7 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.pace import CURRENT, Pace
-from labeler.judges.pricing import Price, price_of
+from labeler.judges.pricing import Price, find_price
 from labeler.labels.record import Usage
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import Embedded, as_vector, flat_price
@@ -328,13 +328,15 @@ def test_a_stopped_run_sends_nothing() -> None:
 
 def test_the_table_knows_the_price_of_embeddings() -> None:
     """Of texts alone; a chat model's is none, nor is that of a server that it does not know."""
-    price = price_of("text-embedding-3-small", has_answers=False)
+    price = find_price("text-embedding-3-small", has_answers=False)
     assert isinstance(price, Price)
     assert price.tiers[0].output == 0
     assert price.tiers[0].input == Decimal("0.02")
     assert "text-embedding-3-small" in price.source
-    assert price_of("text-embedding-3-small") is price_of("gpt-4o-mini", has_answers=False) is None
-    assert price_of("text-embedding-3-small", "http://127.0.0.1:1/v1", has_answers=False) is None
+    assert (
+        find_price("text-embedding-3-small") is find_price("gpt-4o-mini", has_answers=False) is None
+    )
+    assert find_price("text-embedding-3-small", "http://127.0.0.1:1/v1", has_answers=False) is None
 
 
 # Settings

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from labeler.judges.openai.address import masked, masked_json
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.reading import (
-    ENDLESS,
     at,
     begins_answer,
     find_object,
@@ -33,6 +32,7 @@ from labeler.judges.openai.reading import (
 from labeler.judges.openai.server_errors import error_in, stated_error, status_in
 from labeler.judges.task import Token
 from labeler.labels.record import Usage
+from labeler.sentences.words import read_table
 
 _MOST_READ, _MOST_OTHERS = 100_000, 100
 """Tokens and alternatives that are read; servers return fewer."""
@@ -45,32 +45,11 @@ _LONGEST_ANSWER = 1 << 20
 """Characters of an answer at most; more is not sent back for correction either."""
 _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 """A loop: characters of the repeated text at most, its repeats, and characters of all of them."""
+_SERVERS = read_table(__file__, "servers")
 _UNFINISHED: dict[str, ErrorKind] = {
-    **dict.fromkeys((
-        *("length", "max_tokens", "model_length", "max_length", "model_context_window_exceeded"),
-        *("max_output_tokens", "token_limit", "error_limit"),  # watsonx, Cohere
-        *("repetition", "repetition_truncation"),  # vLLM, Xiaomi
-    ), "truncated"),
-    **dict.fromkeys((
-        *("abort", "aborted", "cancelled"),  # vLLM, SGLang
-        *("insufficient_system_resource", "network_error"),  # DeepSeek, Zhipu
-        *("time_limit", "timeout", "server_error", "load"),  # the last one is Ollama's
-    ), "no_choices"),
-    **dict.fromkeys((
-        *("other", "malformed_function_call", "unexpected_tool_call", "too_many_tool_calls"),
-        *("malformed_response", "function_call_filter"),  # Gemini, as those before
-        *("malformed_model_output", "malformed_tool_use"),  # Bedrock
-    ), "slipped"),
-    ENDLESS: "garbled",
-    **dict.fromkeys((
-        *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),
-        *("recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"),
-        "error_toxic",  # Cohere
-    ), "content_filter"),
-    "refusal": "refusal",
-}  # fmt: skip
-"""Reasons of the end, in the words of several providers, unless the answer is complete. Gemini adds
-details after a colon."""
+    reason: kind for kind, reasons in _SERVERS["ends"].items() for reason in reasons.split()
+}
+"""Reasons of the end, in the words of several providers, unless the answer is complete."""
 
 TOOL_CALL = "tool_call"
 """The repair of an answer in the arguments of a tool call; none if that was asked for."""
@@ -289,18 +268,7 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     return usage, prompt
 
 
-# The names of OpenAI, Anthropic, Bedrock and Gemini, in this order.
-_COUNTERS = (
-    ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount"),
-    ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount"),
-    ("total_tokens", "totalTokens", "totalTokenCount"),
-    ("cache_read_input_tokens", "cacheReadInputTokens"),
-    ("cache_creation_input_tokens", "cacheWriteInputTokens"),
-    # Where Moonshot, DeepSeek and Gemini count cached tokens.
-    ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount"),
-)
-_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
-"""Where OpenAI, LiteLLM and DashScope count tokens written to a cache, in the details."""
+*_COUNTERS, _WRITTEN = [names.split() for names in _SERVERS["counters"].values()]
 
 
 def _counts_in(found: object) -> dict[str, int]:

@@ -16,9 +16,12 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
-from labeler.judges.openai import error_words as words
 from labeler.judges.openai.address import plain_code
 from labeler.judges.options import ModelOptions, is_in_key
+from labeler.sentences.words import read_patterns
+
+WORDS = read_patterns(__file__, "servers", re.IGNORECASE)
+"""Expressions by which errors are known, see ``servers.toml``."""
 
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
@@ -189,24 +192,24 @@ RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
     # certainly concerns every record, because a filter may answer one document with any status.
     # Only codes show that an account is empty: ordinary rate limits use the same words.
-    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 401, 403, 429, 500}, codes=words.QUOTA),
-    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400, 401, 403, 429}, marks=words.NO_BALANCE),
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 401, 403, 429, 500}, codes=WORDS["quota"]),
+    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400, 401, 403, 429}, marks=WORDS["no_balance"]),
     Rule(
         "context_length", _P.RECORD, *_LONG_RECORD,
-        status={400, 422, 424, 500}, marks=words.TOO_LONG,
+        status={400, 422, 424, 500}, marks=WORDS["too_long"],
     ),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
-        "raise the account's limit, or retrieve less", status={413, 429}, marks=words.BURST,
+        "raise the account's limit, or retrieve less", status={413, 429}, marks=WORDS["burst"],
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the request",
         "read the record; another provider may label it",
-        status={400, 403, 424, 446, 451}, marks=words.FILTERED,
+        status={400, 403, 424, 446, 451}, marks=WORDS["filtered"],
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400, 500}, marks=words.SLIPPED,
+        status={400, 500}, marks=WORDS["slipped"],
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,
@@ -214,15 +217,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
-        status={400, 404, 422, 501}, marks=words.FORMAT_NAMES, names_format=True,
+        status={400, 404, 422, 501}, marks=WORDS["format"], names_format=True,
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
-        status={500}, marks=words.any_of(*words.GRAMMARS), names_format=True,
+        status={500}, marks=WORDS["grammar"], names_format=True,
     ),
-    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=words.NO_MODEL),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=WORDS["no_model"]),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, params={"model"}),
-    Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=words.NO_MODEL),
+    Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=WORDS["no_model"]),
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
         "parameter", _P.RECORD, *_REFUSED_OPTION,
@@ -230,46 +233,46 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "parameter", _P.RECORD, "the server does not know max_completion_tokens",
-        "give --cap-field max_tokens", status={400, 422}, marks=words.UNKNOWN_CAP,
+        "give --cap-field max_tokens", status={400, 422}, marks=WORDS["unknown_cap"],
     ),
     Rule(
         "parameter", _P.RECORD, "the model does not write as many tokens as the cap allows",
-        "give a lower --max-output-tokens", status={400}, marks=words.HIGH_CAP,
+        "give a lower --max-output-tokens", status={400}, marks=WORDS["high_cap"],
     ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
         "parameter", _P.RECORD, "the model does not accept a parameter of the request",
-        "send fewer options, or use another model", status={400, 422}, marks=words.PARAMETER,
+        "send fewer options, or use another model", status={400, 422}, marks=WORDS["parameter"],
     ),
     Rule(
         "parameter", _P.RECORD, "the server does not know a field of the request",
         "drop the option or the field of --extra-body that sends it",
-        status={400, 422}, marks=words.UNKNOWN,
+        status={400, 422}, marks=WORDS["unknown"],
     ),
-    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={500}, marks=words.NO_ADDRESS),
-    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=words.FAILING),
-    Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=words.WRONG_KEY),
+    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={500}, marks=WORDS["no_address"]),
+    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=WORDS["failing"]),
+    Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=WORDS["wrong_key"]),
     # Unambiguous statuses.
     Rule(
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
-    Rule("permission", _P.RECORD, *_NO_ACCESS, status={400, 401}, marks=words.NO_ACCESS),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={400, 401}, marks=WORDS["no_access"]),
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
     Rule("quota", _P.RECORD, *_NO_CREDIT, status={412}),  # Fireworks, Portkey
-    Rule("rate_limit", _P.RATE, *_RATE, status={403, 500}, marks=words.LIMITED),
+    Rule("rate_limit", _P.RATE, *_RATE, status={403, 500}, marks=WORDS["limited"]),
     Rule(
         "permission", _P.RECORD, "a firewall before the server rejected the request",
         "read the record, which may look like an attack; if all rows fail so, check the network",
-        status={403}, marks=words.any_of(r"^\s*(<(!doctype )?html|error code: 1\d{3})"),
+        status={403}, marks=WORDS["firewall"],
     ),
     Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
     Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={404, 405, 410}),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
-    Rule("rate_limit", _P.RATE, *_BUSY, status={498, 503}, marks=words.BUSY),
+    Rule("rate_limit", _P.RATE, *_BUSY, status={498, 503}, marks=WORDS["busy"]),
     Rule("rate_limit", _P.RATE, *_BUSY, status={529}),
     Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),
     # Any other status: possibly the fault of this record alone.
@@ -429,7 +432,7 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     rule = find_rule(observed)
     option = OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter")
     values = {"option": option, "timeout": timeout, "longer": 2 * timeout}
-    unknown = words.UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
+    unknown = WORDS["unknown"].search(observed.message) if rule.reason == "parameter" else None
     param = plain_code(observed.param or (unknown["field"] if unknown else ""))
     codes = {"status": observed.status, "code": plain_code(observed.code), "parameter": param}
     named = ", ".join(f"{name} {value}" for name, value in codes.items() if value)

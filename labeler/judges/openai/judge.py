@@ -25,8 +25,7 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key, require_named_server
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.error_rules import AttemptFailed
-from labeler.judges.openai.error_words import FORMAT_NAMES
+from labeler.judges.openai.error_rules import WORDS, AttemptFailed
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
 from labeler.judges.openai.retries import (
     concluded,
@@ -40,7 +39,7 @@ from labeler.judges.openai.retries import (
 from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.judges.openai.server import KeySource, server_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
-from labeler.judges.pricing import PRICE_FORM, Price, price_of
+from labeler.judges.pricing import PRICE_FORM, Price, find_price
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
@@ -89,7 +88,7 @@ class HostedJudge:
         self._sleep = sleep
         if not isinstance(price, Price | None):
             raise UsageError(f"price must be of Price, got {price!r:.40}")
-        self.price = price or price_of(self.spec.model, self.spec.base_url)
+        self.price = price or find_price(self.spec.model, self.spec.base_url)
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
@@ -158,8 +157,12 @@ class HostedJudge:
         async with opened.checking:
             if opened.checked:
                 return
+            model, path = self.spec.model, self.form.model_path
+            url = self.form.url(self._server.base_url, path, model)
+            warning = f"model {model!r} is asked at {self.host}"
             try:  # another record's look-up may have ended the run
-                warning = await log.pace.unless_stopped(self._look_up(opened.sender))
+                if path:
+                    warning = await log.pace.unless_stopped(look_up(opened.sender, url, model))
             except (AttemptFailed, Stopped) as error:
                 failed = error
             if failed is not None:
@@ -168,12 +171,6 @@ class HostedJudge:
             if warning:
                 log.pace.notice(warning)
             opened.checked = True
-
-    async def _look_up(self, sender: Sender) -> str:
-        model, path = self.spec.model, self.form.model_path
-        if not path:
-            return f"model {model!r} is asked at {self.host}"
-        return await look_up(sender, self.form.url(self._server.base_url, path, model), model)
 
     async def _ask_again(self, log: AttemptLog, failed: Exception) -> Frozen:
         """Let tenacity repeat a failed attempt, and instructor ask again after a rejected answer.
@@ -391,7 +388,7 @@ class _OpenClient:
 def _quotes(task: Task, failed: AttemptFailed) -> bool:
     """Return True if an error may name a format only because it quotes the record."""
     message = f"{failed.observed.code} {failed.observed.message}"
-    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    words = {found[0].lower() for found in WORDS["format"].finditer(message)}
     shown = task.messages[-1]["content"].lower()
     return failed.rule.marks is not None and bool(words) and all(word in shown for word in words)
 

@@ -215,12 +215,7 @@ _CONCLUSIVE = frozenset({"authentication", "quota"})
 
 
 async def look_up(sender: Sender, url: str, model: str) -> str:
-    """Look a model up, and return a warning for the user, or "".
-
-    Args:
-        sender: sends the look-up.
-        url: its address.
-        model: name of the model.
+    """Look a model up at an address, and return a warning for the user, or "".
 
     Raises:
         AttemptFailed: no record can be labeled.
@@ -235,12 +230,8 @@ async def look_up(sender: Sender, url: str, model: str) -> str:
         if failed.rule.reason in _CONCLUSIVE:  # no document is in the look-up
             raise
         return ""
-    return _retirement_warning(model, text_of(at(found, "shutdown_date")))
-
-
-def _retirement_warning(model: str, shutdown: str) -> str:
     try:
-        last = datetime.fromisoformat(shutdown).date()
+        last = datetime.fromisoformat(text_of(at(found, "shutdown_date"))).date()
     except ValueError:
         return ""
     days = (last - datetime.now(UTC).date()).days

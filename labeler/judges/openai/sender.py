@@ -443,12 +443,8 @@ class Sender:
     ) -> LentResponse:
         """Send a request, once more if its key had expired; the body of the answer is not read.
 
-        Args:
-            method: of HTTP.
-            url: its address.
-            headers: headers besides those of every request.
-            content: its body.
-            is_timed: whether the caller sees to the time limit; else it holds between two pieces.
+        The time limit holds between two pieces of the answer, unless the caller sees to it
+        (``is_timed``).
 
         Raises:
             Exception: one of :data:`WIRE_ERRORS`.

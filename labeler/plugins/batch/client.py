@@ -26,6 +26,7 @@ from labeler.errors import (
 from labeler.judges.limits import number_of
 from labeler.judges.openai.address import MaskedBytes
 from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -34,13 +35,15 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
 )
-from labeler.judges.openai.reading import at, json_of, object_of
+from labeler.judges.openai.reading import json_of, object_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, quote, read_server
+from labeler.judges.openai.server_errors import stated_error
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
-from labeler.plugins.batch.folder import ENDPOINT, MARKER, RemoteBatch
+from labeler.plugins.batch.folder import ENDPOINT
+from labeler.plugins.batch.remote import MARKER, RemoteBatch
 
 _TRANSFER_SECONDS = 3600.0
 """Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
@@ -50,10 +53,10 @@ _BEGIN = 1000
 """Bytes of a file of answers that show whether it is one."""
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
-_MOST_LOOKS, _LOOK_PAUSE = 60, 5.0
-"""Looks at an uploaded file at most, and seconds before each."""
 OK = 200
 _STATUSES, _SUCCESSES = range(100, 1000), range(200, 300)
+_MOST_LOOKS, _LOOK_PAUSE = 60, 5.0
+"""Looks at an uploaded file at most, and seconds before each."""
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _UPLOAD, _START, _LIST = "hand in the file of requests", "start the batch", "list batches"
 _GONE, _TOO_LARGE = frozenset({404, 405, 410}), 413
@@ -298,9 +301,11 @@ class AnswerLine(NamedTuple):
     """False if the request was not even sent, such as in a batch that expired."""
 
     @property
-    def is_answer(self) -> bool:
-        """True if it holds the model's answer, of whatever use."""
-        return self.status == OK and bool(at(self.body, "choices"))
+    def completion(self) -> Completion:
+        """The completion, or the error in its place."""
+        if self.status != OK:
+            return Completion(error=stated_error(self.body, self.status))
+        return read_completion(object_of(self.body))
 
 
 def answer_lines(path: Path, start: int = 0) -> Iterator[tuple[int, AnswerLine | None]]:
@@ -342,6 +347,9 @@ def parse_line(text: str) -> AnswerLine | None:
         return AnswerLine(text, key, OK if status in _SUCCESSES else int(status), stated)
     is_error = isinstance(line.get("error"), dict)
     return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
+
+
+UNREAD = AnswerLine("", "", 0, None)
 
 
 async def _described(call: Awaitable[Any]) -> RemoteBatch:

@@ -31,37 +31,26 @@ from labeler.errors import (
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.reading import object_of
+from labeler.judges.openai.reading import at
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import Once, final_error, settle_end
-from labeler.judges.openai.server_errors import stated_error
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import (
-    OK,
-    AnswerLine,
-    OpenAIBatches,
-    answer_lines,
-    parse_line,
-    run,
-)
+from labeler.plugins.batch.client import OK, UNREAD, OpenAIBatches, answer_lines, parse_line, run
 from labeler.plugins.batch.folder import (
-    ENDED,
-    UNDER_WAY,
     Batch,
     BatchRequest,
-    RemoteBatch,
     Results,
     batches,
     locked,
     place,
     write_batches,
 )
+from labeler.plugins.batch.remote import ENDED, UNDER_WAY, RemoteBatch
 from labeler.plugins.batch.submission import require_address, send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -219,16 +208,14 @@ class _Collector:
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
                     batch.save(crowded_out=again, file_id=None, remote=None)
-                    self.report(
-                        f"{batch.name}: the account's queue is full; it is handed in again when "
-                        "others have ended; if it never fits, cancel it and submit fewer rows"
+                    raise JudgeError(
+                        "the account's queue is full; it is handed in again when others have "
+                        "ended; if it never fits, submit fewer rows at a time",
+                        reason="rate_limit",
                     )
-                    return
                 batch.save(remote=remote)
             files = await self._fetched(batch, remote)
-            price = self.price(batch.spec.model)
-            results = Results(cost=Decimal(0) if price else None)
-            answers = _Answers(batch, remote, self.store, price, results)
+            answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(files)
         self.done.parts += 1
         self.done.results.add(answers.results)
@@ -265,19 +252,16 @@ class _Collector:
                 "later, to look again; nothing is asked again meanwhile",
                 reason="incomplete",
             )
-        files = []
-        for kind, file_id in (("output", remote.output_file), ("errors", remote.error_file)):
-            path = batch.file(kind)
+        named = {"output": remote.output_file, "errors": remote.error_file}
+        for path, file_id in ((batch.file(kind), file_id) for kind, file_id in named.items()):
             try:
                 if file_id and not path.exists():
                     await self.client.download(file_id, path)
             except JudgeError as error:
-                if error.reason != "not_found" or kind == "output":
+                if error.reason != "not_found" or file_id == remote.output_file:
                     raise
                 self.report(f"{batch.name}: its file of errors is gone")
-            else:
-                files += [path] * bool(file_id)
-        return files
+        return [path for path in map(batch.file, named) if path.exists()]
 
 
 @dataclass
@@ -285,7 +269,6 @@ class _Answers:
     """Stores the answers of one batch.
 
     Attributes:
-        _completed: answers of the kind that the provider counts as completed.
         _pace: judges the server by its answers, as online.
         _lasting: failures of rows, each with the number of labels before it.
         _stopped_at: number of labels before a failure that would stop a run.
@@ -295,9 +278,8 @@ class _Answers:
     remote: RemoteBatch
     store: DiskStore
     price: Price | None
-    results: Results
+    results: Results = field(default_factory=Results)
     failures: list[LabelFailure] = field(default_factory=list)
-    _completed: int = 0
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
     _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
@@ -310,6 +292,7 @@ class _Answers:
             JudgeError: paid answers are missing.
         """
         batch, every = self.batch, batches(self.store.directory)
+        self.results.cost = Decimal(0) if self.price else None
         same = [one.results for one in every if one.results and one.spec == batch.spec]
         self._pace.health.labels = sum(results.labeled for results in same)
         places = self._places(files, batch.label_keys())
@@ -356,7 +339,8 @@ class _Answers:
         for request in self.batch.requests():
             lines = [next(answer_lines(*place))[1] for place in places.get(request.key, ())]
             sent = [line for line in lines if line and line.is_sent]
-            for line in [line for line in sent if line.is_answer] or sent[:1]:
+            answers = [line for line in sent if line.status == OK and at(line.body, "choices")]
+            for line in answers or sent[:1]:
                 answered = (*request.answers, line.text)
                 judged = request.model_copy(update={"answers": answered})
                 state, is_answered = judge(judged, self.batch.spec), line.status == OK
@@ -373,7 +357,6 @@ class _Answers:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
         results.answered += is_answered
-        self._completed += is_answered
         if (usage := state.log.latest.usage) is not None:
             results.usage += usage
             if self.price is not None and results.cost is not None:
@@ -448,17 +431,16 @@ class _Answers:
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = min(self.remote.completed, self.batch.lines)
-        if self._completed >= counted:
+        held, counted = self.results.answered, min(self.remote.completed, self.batch.lines)
+        if held >= counted:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
         # The next look may name other files.
         self.batch.save(remote=self.remote.model_copy(update={"output_file": None}))
         raise JudgeError(
-            f"its files hold {self._completed} answers, and the provider counts {counted}: those "
-            "are stored; collect again later, to fetch the files again; nothing is asked again "
-            "meanwhile",
+            f"its files hold {held} answers, and the provider counts {counted}: those are stored; "
+            "collect again later, to fetch the files again; nothing is asked again meanwhile",
             reason="incomplete",
         )
 
@@ -487,10 +469,10 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     task, host = request.task, host_of(spec.base_url)
     log = AttemptLog(task, cap=spec.max_output_tokens)
     state, once = Judged(log, task.messages), Once()
-    for line in map(parse_line, request.answers):
+    for text in request.answers:
         before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
-        found, detail = _completion(line), ""
+        found, detail = (parse_line(text) or UNREAD).completion, ""
         state.flaw = flaw = log.record_completion(found)
         if flaw is not None:
             is_longer = flaw.kind == "truncated" and log.raise_cap()
@@ -516,9 +498,3 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
             state.outcome = cast("UnusableAnswer", error_)
             break
     return state
-
-
-def _completion(line: AnswerLine | None) -> Completion:
-    if line is None or line.status != OK:
-        return Completion(error=stated_error(line and line.body, line.status if line else 0))
-    return read_completion(object_of(line.body))

@@ -34,16 +34,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import (
-    AliasChoices,
-    AliasPath,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, ValidationError
 
-from labeler.catalog import snake_case
 from labeler.data.lines import (
     BOM,
     durable,
@@ -62,8 +54,7 @@ from labeler.errors import (
     describe_faults,
     path_in,
 )
-from labeler.judges.openai.address import OFFICIAL_URL, plain_code
-from labeler.judges.openai.reading import list_of, object_of, text_of
+from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.options import ServerOptions
 from labeler.judges.prompting import OWN, Prompt, load_prompt
@@ -72,6 +63,7 @@ from labeler.labels.answers import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.signature import Signature, load_schema
 from labeler.plugins.batch import FOLDER, names_in, unreadable
+from labeler.plugins.batch.remote import RemoteBatch
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.store.leases import lock_files
@@ -83,95 +75,12 @@ State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
 UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-MARKER = "labeler_part"
-"""The metadata field that holds our name of a batch."""
-ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
-"""A provider's statuses of a batch that gets no more answers."""
-_SPELLINGS = {
-    **dict.fromkeys(("succeeded", "success", "complete", "done", "finished", "ended"), "completed"),
-    **dict.fromkeys(("timeout", "timed_out", "timeout_exceeded"), "expired"),
-    **dict.fromkeys(("canceled", "aborted"), "cancelled"),
-    **dict.fromkeys(("error", "errored", "rejected"), "failed"),
-    **dict.fromkeys(("canceling", "cancellation_requested"), "cancelling"),
-    **dict.fromkeys(("running", "processing", "started"), "in_progress"),
-    **dict.fromkeys(("created", "submitted", "scheduled", "queued", "pending"), "validating"),
-}
-"""Other servers' words for OpenAI's statuses, in small letters and without :data:`_PREFIX`."""
-_PREFIX = re.compile(r"(job|batch)_(state|status)_")
-UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 """Limits of one file of requests: slightly less than OpenAI's."""
 _OF_BATCH = frozenset({"not_found", "unclear", "incomplete", "overdue"})
 """Reasons that may keep a batch open for good."""
-_MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
 _ANY_KEY = re.compile(rb"[0-9a-f]{64}")
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
-
-
-def _counted(name: str) -> Any:  # noqa: ANN401 - a field, as pydantic's
-    return Field(0, ge=0, le=_MOST_COUNTED, validation_alias=AliasPath("request_counts", name))
-
-
-def _named(*path: str) -> Any:  # noqa: ANN401 - the same
-    return Field(None, min_length=1, validation_alias=AliasPath(*path))
-
-
-class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
-    """A batch as its provider describes it; a value that makes no sense is left out."""
-
-    id: str = Field(min_length=1)
-    status: str = Field("unknown", pattern=r"^[a-z_]{1,32}$")
-    expires: float | None = Field(None, gt=0, lt=1e11, validation_alias="expires_at")
-    """Unix time at which it ends at the latest."""
-    total: int = _counted("total")
-    """Requests in it; 0 while they are not counted yet."""
-    completed: int = _counted("completed")
-    failed: int = _counted("failed")
-    output_file: str | None = _named("output_file_id")
-    error_file: str | None = _named("error_file_id")
-    input_file: str | None = _named("input_file_id")
-    marker: str | None = _named("metadata", MARKER)
-    """Our name of it."""
-    problems: tuple[str, ...] = Field(
-        (), validation_alias=AliasChoices(AliasPath("errors", "data"), "errors")
-    )
-    """Short codes of why it was rejected; never the provider's words."""
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _or_default(cls, value: Any, handler: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - any
-        """Replace an invalid value: a server may write anything."""
-        try:
-            return handler(value)
-        except ValidationError:
-            field = cls.model_fields[str(info.field_name)]
-            if field.is_required():
-                raise
-            return field.get_default()
-
-    @field_validator("status", mode="before")
-    @classmethod
-    def _as_openai(cls, status: object) -> str:
-        word = _PREFIX.sub("", snake_case(text_of(status)[:64]))
-        return _SPELLINGS.get(word, word)
-
-    @field_validator("problems", mode="before")
-    @classmethod
-    def _codes(cls, problems: object) -> tuple[str, ...]:
-        listed = list_of(problems)
-        words = [one if isinstance(one, str) else object_of(one).get("code") for one in listed]
-        codes = (plain_code(text_of(word)) or "no code" for word in words)
-        return tuple(dict.fromkeys(codes))[:_MOST_PROBLEMS]
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the batch has ended and the file of its answers, if any, is named.
-
-        A server may report the end of a batch a moment before it names the file, and may count
-        nothing. A completed batch has a file, of errors at least.
-        """
-        has_answers = self.completed or (self.status == "completed" and self.error_file is None)
-        return self.status in ENDED and (self.output_file is not None or not has_answers)
 
 
 class Results(Frozen, frozen=False):
@@ -245,11 +154,6 @@ class Batch(Frozen, frozen=False):
         return self.path.name
 
     @property
-    def store(self) -> Path:
-        """Folder of the store."""
-        return self.path.parent.parent
-
-    @property
     def round(self) -> int:
         """How often its requests were sent: 1 for the first time."""
         return self.name.count("-") - 1
@@ -285,7 +189,8 @@ class Batch(Frozen, frozen=False):
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
-        return command(action, self.name, *options, store=self.store, server=self.server)
+        store = self.path.parent.parent
+        return command(action, self.name, *options, store=store, server=self.server)
 
     def file(self, kind: str) -> Path:
         """Return a file of the batch: ``lines``, ``output`` and so on."""

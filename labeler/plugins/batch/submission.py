@@ -22,11 +22,9 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
-    ENDED,
     UNSENT,
     Batch,
     BatchRequest,
-    RemoteBatch,
     Results,
     batches,
     command,
@@ -35,6 +33,7 @@ from labeler.plugins.batch.folder import (
     place,
     write_batches,
 )
+from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store import Lease
 from labeler.store.disk import DiskStore

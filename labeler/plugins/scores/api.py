@@ -9,30 +9,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from labeler.calculators.frame import measured_columns, to_library
 from labeler.calculators.outcomes import checked_outcomes
-from labeler.catalog import check_options, named_keywords, with_named_keywords
-from labeler.data.label_files import replaced
+from labeler.catalog import named_keywords, with_named_keywords
 from labeler.data.options import keywords
 from labeler.errors import UsageError
 from labeler.labeling.starting import begin, judges_of
-from labeler.labels.record import AnyOutcome, LabelFailure, records_of
+from labeler.labels.record import records_of
 from labeler.outcomes_object import Outcomes
 from labeler.plugins.scores import ScoreOptions
 from labeler.plugins.scores.criteria import choose_criteria
 from labeler.plugins.scores.records import ScoreOutcome
 from labeler.plugins.scores.tasks import ScoreTasks, score_rows
-from labeler.report.page import render_page
-from labeler.sentences.display import shortened
 from labeler.sentences.splitting import SPLITTERS
-from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
-
-_MOST = 10_000
-"""Records of a page."""
-_LONGEST = 5_000
-"""Characters of a text on a page."""
-_STYLES = ("base.css", "report.css", "charts.css")
 
 
 @with_named_keywords
@@ -49,55 +39,11 @@ class ScoreRun(Outcomes[ScoreOutcome]):
 
     records_name = "score"
 
-    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - there are none
-        """Write the scores as an offline page: means, and every score with its reasons.
-
-        Args:
-            path: the HTML file.
-            options: none.
-
-        Raises:
-            UsageError: there are too many scores for a page, or the file cannot be written.
-        """
-        check_options("report", options, ())
-        if len(self) > _MOST:
-            raise UsageError(f"a page holds {_MOST:,} scores, and there are {len(self):,}: slice")
-        shown = self._display()
-        values = {
-            "title": self.name,
-            "head": [column.head for column in shown.grid.columns] if shown.grid else [],
-            "rows": shown.grid.rows if shown.grid else [],
-            "notes": [shown.title, *filter(None, [shown.warning]), *shown.notes],
-            "records": [*map(_parts, self)],
-            "version": __version__,
-        }
-        folder = Path(__file__).parent / "assets"
-        page = render_page("scores.html.j2", values, styles=_STYLES, scripts=(), assets=folder)
-        with replaced(Path(path)) as file:
-            file.write(page.text)
-        return [Path(path)]
-
     def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - either library's
         if documents:
             raise UsageError("a frame of scores has no documents: join it to the rows by id")
         rows = self.metrics(ids)
         return to_library(measured_columns(rows, {"id": [row.id for row in rows]}), library)
-
-
-def _parts(outcome: AnyOutcome) -> tuple[str, list[tuple[str, list[str]]]]:
-    """Return the heading of a record on a page, and its parts."""
-    if isinstance(outcome, LabelFailure):
-        return f"{outcome.id}: failed", [(outcome.reason, [outcome.message])]
-    return outcome.id, [
-        (
-            heading,
-            [
-                shortened(one if isinstance(one, str) else f"{one.key} {one.text}", _LONGEST)
-                for one in below
-            ],
-        )
-        for heading, below in outcome.shown()
-    ]
 
 
 @keywords(ScoreOptions)

@@ -130,9 +130,10 @@ class Criterion(Frozen):
 CRITERIA: Catalog[Criterion] = Catalog("criterion", extra=("FILE.toml",))
 """Built-in criteria: a score from 1 to 5 each, with anchors."""
 
-for _written in tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))[
-    "criterion"
-]:
+_shipped = tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))
+BLOCKS: dict[str, str] = _shipped["blocks"]
+"""Lines of the prompt about the parts that a criterion may show."""
+for _written in _shipped["criterion"]:
     CRITERIA.add(_written["name"], Criterion(**_written))
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -163,7 +164,8 @@ def choose_criteria(
     if isinstance(wanted, str | Path | Criterion) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     chosen: dict[str, Criterion] = {}
-    taken = _taken_names()
+    others = {name.partition(":")[0] for name in METRICS.names()}
+    taken = {ALL, *COLUMNS, *others} - CRITERIA.keys()
     for criterion in (found for one in wanted for found in _named(one)):
         if criterion.name in chosen:
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
@@ -176,10 +178,6 @@ def choose_criteria(
     if not chosen:
         raise UsageError(f"no criterion is given; have: {', '.join(CRITERIA)}, or a TOML file")
     return list(chosen.values())
-
-
-def _taken_names() -> set[str]:
-    return {ALL, *COLUMNS, *(name.partition(":")[0] for name in METRICS.names())} - CRITERIA.keys()
 
 
 def _named(one: str | Path | Criterion) -> Iterable[Criterion]:

@@ -158,11 +158,10 @@ def steps_key(criterion: Criterion, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    facts = {name: fact for name, fact in criterion.facts().items() if name not in _NOT_OF_STEPS}
+    facts = {
+        name: fact for name, fact in criterion.facts().items() if name not in {"name", "steps"}
+    }
     return digest({"steps_for": facts, "signature": signature.facts()})
-
-
-_NOT_OF_STEPS = frozenset({"name", "steps"})
 
 
 _LEAST_MASS, _MOST_MASS = 0.8, 1.01

@@ -33,7 +33,7 @@ from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.labels.signature import ResponseSchema, Signature, digest, load_schema, read_resource
-from labeler.plugins.scores.criteria import Criterion, Part
+from labeler.plugins.scores.criteria import BLOCKS, Criterion, Part
 from labeler.plugins.scores.records import (
     ScoreAnswer,
     ScoreOutcome,
@@ -56,17 +56,6 @@ _TYPICAL_TOKENS = 250
 _MOST_STEPS = 20
 _NO_SPLITTER = "none"
 
-_BLOCKS = {
-    "question": "- QUESTION: what the user asked.",
-    "documents": "- DOCUMENTS: the sentences of the documents that were retrieved for it, with keys"
-    " such as `0a`, `0b`, `1a`.",
-    "response": "- RESPONSE: the sentences of the response under judgement, with keys such as `a`,"
-    " `b`.",
-    "reference": "- REFERENCE: the sentences of a reference answer, which is held to be right, with"
-    " keys such as `ref.a`.",
-    "key_facts": "- REFERENCE: the sentences of a reference answer, with keys such as `ref.a`; or,"
-    " where there is none, DOCUMENTS: those of the documents, with keys such as `0a`.",
-}
 _MISSING: dict[Part, str] = {
     "question": "empty_question",
     "documents": "no_document_sentences",
@@ -287,7 +276,7 @@ def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
         "scale": _scale(criterion),
         "anchors": _anchors(criterion),
         "steps": _steps(criterion),
-        "blocks": "\n".join(_BLOCKS[part] for part in _BLOCKS if part in criterion.shows),
+        "blocks": "\n".join(line for part, line in BLOCKS.items() if part in criterion.shows),
     }
     kept = {"marker": "{{marker}}", "data": "{{data}}"}  # filled in for each record
     return Prompt(f"{name}{suffix}", fill(system, values), fill(user, {**values, **kept}))
@@ -356,8 +345,7 @@ def score_rows(
     stream = run.read(rows, every)
     require_different(stream.first, every)
     for plan in plans:
-        first = _first_tasks(plan, stream.first)
-        choose_mode(plan[0].judge, first, run.cache)
+        choose_mode(plan[0].judge, _first_tasks(plan, stream.first), run.cache)
     ready = [one for plan in plans for one in _with_steps(plan, run)]
     for outcome in submit_rows(run, stream, ready):
         if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are

@@ -35,7 +35,7 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.openai.server_errors import error_in
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
-from labeler.judges.pricing import Price, price_of
+from labeler.judges.pricing import Price, find_price
 from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedders import (
@@ -86,12 +86,16 @@ class OpenAIEmbedder:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
-        self.spec = _spec(model, dimensions)
+        try:
+            self.spec = EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
+        except ValidationError as error:
+            fault = describe_faults(error)
+            raise UsageError(f"embedder openai does not accept its {fault}") from None
         self._server = read_server(api_key, **server)
         if api_key is not None:  # a third host's, see :func:`key_of_embedder`
             self._server = replace(self._server, key_variables=(KEY_VARIABLE,))
         self._timeout = number_in("timeout", timeout, 0.001)
-        self._price = price or price_of(model, self._server.base_url, has_answers=False)
+        self._price = price or find_price(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = int(number_in("max_attempts", max_attempts, 1)), sleep
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -250,14 +254,6 @@ class _Job:
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             labeler_version=__version__,
         )
-
-
-def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
-    try:
-        return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
-    except ValidationError as error:
-        fault = describe_faults(error)
-    raise UsageError(f"embedder openai does not accept its {fault}")
 
 
 # The response: any part may be missing or wrong.
