@@ -1,11 +1,10 @@
 """Label records on a server that corrupts a share of all calls, and count the outcomes.
 
-    python benchmarks/fault_run.py [--records 2000] [--concurrency 16 64] [--without-peers]
+    python benchmarks/reliability.py --only mixed --only peers
 
-Next to labeler's, the table has the figures of ragas and of deepeval on the same server with the
-same share, mix and seed, each in a virtual environment of its own, which is made on the first run
-under ``--cache``. They ask many times a record, so they get fewer records. Every tool runs on a
-clean server first, and its clean values are what those of the faulty run are compared with.
+Every tool runs on a clean server first, and its clean values are what those of the faulty run are
+compared with. Ragas and deepeval get the same share, mix and seed, each in a virtual environment of
+its own, which is made on the first run. They ask many times a record, so they get fewer records.
 
 The mix (``FAULTS`` in ``peers/server.py``) has 429 with and without a short wait, 500, 503,
 dropped, cut and silent connections, truncated, refused, filtered, malformed and empty answers, and
@@ -16,11 +15,8 @@ how failures are handled, and nothing of the quality of labels.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -29,21 +25,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import labeler
-from fault_figures import Compared, Row, Run, Work, report
+from harness import ServerProcess, table
 from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.labels.record import LabelFailure, LabelRecord
-from peers.environments import ROOT, cache_folder, interpreter, quiet, version
+from peers.environments import cache_folder, interpreter, run_peer, said_by, version
 from peers.records import made_up
 from peers.server import GOOD
-from server_process import ServerProcess
+
+Row = dict[str, Any]
 
 REASONS: Mapping[str, str] = {
     "429": "rate_limit",
@@ -64,13 +58,76 @@ REASONS: Mapping[str, str] = {
 }
 """The reason that a record's failure must carry where this was the last thing done to it."""
 
-_LONGEST_RUN = 1_800.0
-"""Seconds after which a peer's run is given up."""
 _MOST_WORDS = 70
 """Characters of a peer's error that are shown."""
+FORMS = {
+    "ragas, `evaluate`": ("ragas", "evaluate"),
+    "ragas, collections": ("ragas", "collections"),
+    "deepeval, default": ("deepeval", "default"),
+    "deepeval, `ignore_errors`": ("deepeval", "ignore-errors"),
+}
+"""What the table calls the peers, and their forms."""
 
 
-# -- the server -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Run:
+    """What became of records on one server."""
+
+    values: Mapping[str, Mapping[str, Any]]
+    """By record and metric; ``None`` where a metric has no value. A lost record is not in it."""
+    calls: int
+    seconds: float
+    errors: Counter[str] = field(default_factory=Counter)
+    """What a peer said of metrics without a value, and how often."""
+    true_failures: int = 0
+    """Records that end as a failure with its true reason."""
+    false_failures: int = 0
+    """Records that end as a failure with another reason."""
+    asked_again: int | None = None
+    """Requests for a record after a good answer was received whole; ``None`` where not known."""
+    ideal_seconds: float | None = None
+    """What the calls take without any overhead; ``None`` where not known."""
+    unsaved: int = 0
+    """Labels that were yielded and are not in the store."""
+    numbers_missing: int = 0
+    """Labels from which a metric became NaN."""
+
+    @property
+    def valid(self) -> set[str]:
+        """Records whose every metric has a value."""
+        return {id_ for id_, row in self.values.items() if None not in row.values()}
+
+
+class Work(NamedTuple):
+    """What a tool is given."""
+
+    rows: Sequence[Row]
+    concurrency: int
+    timeout: float
+    """Seconds that one request may take."""
+
+
+class Compared(NamedTuple):
+    """A tool's runs on the same records."""
+
+    tool: str
+    work: Work
+    clean: Run
+    faulty: Run
+    clean_again: Run | None = None
+    """Where a tool's values differ even between clean runs, faults are not to blame alone."""
+
+
+def differing(one: Run, other: Run) -> int:
+    """Records that have a value in both runs which is not the same."""
+    return sum(
+        any(
+            None not in (value, other.values.get(id_, {}).get(name))
+            and other.values[id_][name] != value
+            for name, value in row.items()
+        )
+        for id_, row in one.values.items()
+    )
 
 
 class Weather(NamedTuple):
@@ -102,9 +159,6 @@ class Server(ServerProcess):
         """Read the log of calls."""
         log = json.loads(output)
         self.calls, self.given = log["calls"], log["given"]
-
-
-# -- runs -----------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -149,11 +203,8 @@ def label_run(work: Work, weather: Weather) -> Run:
                 "stub-1", api_key="none", base_url=server.url, timeout=work.timeout
             )
             began = time.perf_counter()
-            outcomes = list(
-                labeler.iter_labels(
-                    work.rows, judge=judge, store=folder, concurrency=work.concurrency
-                )
-            )
+            how: dict[str, Any] = {"judge": judge, "concurrency": work.concurrency}
+            outcomes = list(labeler.iter_labels(work.rows, store=folder, **how))
             seconds = time.perf_counter() - began
         stored = {
             one.key for one in labeler.api.read_labels(folder) if isinstance(one, LabelRecord)
@@ -196,74 +247,20 @@ def has_nan(row: labeler.MetricsRow) -> bool:
     return any(value is not None and math.isnan(value) for value in values)
 
 
-@dataclass(frozen=True)
-class Peer:
-    """Another tool, in one of its forms."""
-
-    name: str
-    form: str
-    cache: Path
-
-    def run(self, work: Work, weather: Weather) -> Run:
-        """Score all rows in the peer's own environment."""
-        python = interpreter(self.name, self.cache)
-        script = ROOT / "benchmarks" / "peers" / f"{self.name}_run.py"
-        server = Server(weather)
-        with tempfile.TemporaryDirectory() as folder:
-            home, out = Path(folder), Path(folder, "out.jsonl")
-            records = home / "records.jsonl"
-            records.write_text("".join(json.dumps(row) + "\n" for row in work.rows))
-            with server:
-                options = [
-                    *("--url", server.url, "--records", records, "--out", out),
-                    *("--form", self.form, "--timeout", work.timeout),
-                    *("--concurrency", work.concurrency),
-                ]
-                subprocess.run(
-                    [str(python), str(script), *map(str, options)],
-                    cwd=home,
-                    env=quiet(home),
-                    capture_output=True,
-                    check=True,
-                    text=True,
-                    timeout=_LONGEST_RUN,
-                )
-            whole, *results = map(json.loads, out.read_text().splitlines())
-        errors = [whole["ended_by"]] if whole["ended_by"] else []
-        errors += [error for result in results for error in result["errors"].values()]
-        return Run(
-            values={result["id"]: result["values"] for result in results},
-            calls=server.calls,
-            seconds=whole["seconds"],
-            errors=Counter(" ".join(error.split())[:_MOST_WORDS] for error in errors),
-        )
-
-
-# -- the whole ------------------------------------------------------------------------------------
-
-
-FORMS = (
-    ("ragas", "evaluate", "ragas, `evaluate`"),
-    ("ragas", "collections", "ragas, collections"),
-    ("deepeval", "default", "deepeval, default"),
-    ("deepeval", "ignore-errors", "deepeval, `ignore_errors`"),
-)
-"""Peers, their forms, and what the table calls them."""
-
-
-def heading(weather: Weather, peers: Iterable[str]) -> Iterator[str]:
-    """What was run, with what."""
-    yield f"## A fault run: {weather.share:.0%} of all calls go wrong"
-    yield ""
-    yield f"Command: `{shlex.join(['python', *sys.argv])}`  "
-    versions = [f"labeler {labeler.__version__}", *(f"{peer} {version(peer)}" for peer in peers)]
-    yield (
-        f"Date: {datetime.now(UTC):%Y-%m-%d}, {', '.join(versions)}, "
-        f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, "
-        f"seed {weather.seed}, {weather.latency:g} s before each answer  "
+def peer_run(name: str, form: str, work: Work, weather: Weather) -> Run:
+    """Score all rows in a peer's own environment."""
+    python, server = interpreter(name, cache_folder()), Server(weather)
+    with tempfile.TemporaryDirectory() as home:
+        given = {"form": form, "timeout": work.timeout, "concurrency": work.concurrency}
+        whole, results = run_peer(name, python, work.rows, server, home=home, **given)
+    errors = [whole["ended_by"]] if whole["ended_by"] else []
+    errors += [error for result in results for error in result["errors"].values()]
+    return Run(
+        values={result["id"]: result["values"] for result in results},
+        calls=server.calls,
+        seconds=whole["seconds"],
+        errors=Counter(" ".join(error.split())[:_MOST_WORDS] for error in errors),
     )
-    yield f"Faults, each as likely: {', '.join(weather.kinds)}  "
-    yield ""
 
 
 def compared(
@@ -275,64 +272,71 @@ def compared(
     return Compared(tool, work, clean, faulty, run(work, fair) if twice else None)
 
 
-def run_labeler(options: argparse.Namespace, weather: Weather) -> list[Compared]:
-    """Run labeler with each number of requests in flight."""
-    rows = made_up(options.records, options.seed)
-    works = [Work(rows, concurrency, options.timeout) for concurrency in options.concurrency]
-    return [compared("labeler", label_run, work, weather, twice=False) for work in works]
+# -- the table -------------------------------------------------------------------------------------
+
+HEADINGS = (
+    "tool",
+    "records",
+    "in flight",
+    "time-out, s",
+    "every metric valid",
+    "typed failure, true reason",
+    "typed failure, other reason",
+    "NaN or error",
+    "lost",
+    "silently different",
+    "clean runs differ",
+    "asked again after a good answer that was received whole",
+    "calls a record, clean to faulty",
+    "wall s, clean to faulty",
+    "ideal wall s, clean to faulty",
+)
 
 
-def run_peers(
-    options: argparse.Namespace, weather: Weather, notes: list[str]
-) -> Iterator[Compared]:
-    """Run each peer; one that does not run becomes a note."""
-    work = Work(
-        made_up(options.peer_records, options.seed), options.peer_concurrency, options.peer_timeout
-    )
-    for name, form, title in FORMS:
+def cells(found: Compared) -> Iterator[object]:
+    """The cells of a line of the table."""
+    total, faulty, clean = len(found.work.rows), found.faulty, found.clean
+    typed = faulty.true_failures + faulty.false_failures
+    broken = len(faulty.values) - len(faulty.valid) - typed + faulty.numbers_missing
+    yield from (found.tool, f"{total:,}", found.work.concurrency, f"{found.work.timeout:g}")
+    for count in (len(faulty.valid), faulty.true_failures, faulty.false_failures, broken):
+        yield share(count, total)
+    yield share(total - len(faulty.values) + faulty.unsaved, total)
+    yield share(differing(faulty, clean), total)
+    yield "n/a" if found.clean_again is None else share(differing(found.clean_again, clean), total)
+    yield "n/a" if faulty.asked_again is None else faulty.asked_again
+    yield f"{clean.calls / total:.2f} to {faulty.calls / total:.2f}"
+    yield f"{clean.seconds:.1f} to {faulty.seconds:.1f}"
+    ideal = clean.ideal_seconds, faulty.ideal_seconds
+    yield "n/a" if None in ideal else " to ".join(f"{seconds:.1f}" for seconds in ideal)
+
+
+def share(count: int, total: int) -> str:
+    """A count, and what part of all it is."""
+    return f"{count:,} ({count / total:.1%})"
+
+
+def peers() -> Iterator[str]:
+    """Run labeler and each peer; one that does not run becomes a note."""
+    weather, notes = Weather(share=0.1), list[str]()
+    works = [Work(made_up(2_000), concurrency, 2.0) for concurrency in (16, 64)]
+    found = [compared("labeler", label_run, work, weather, twice=False) for work in works]
+    work = Work(made_up(50), 16, 10.0)
+    for title, form in FORMS.items():
         print(f"{title} …", file=sys.stderr)
-        peer = Peer(name, form, options.cache)
         try:
-            found = compared(title, peer.run, work, weather, twice=True)
+            one = compared(title, partial(peer_run, *form), work, weather, twice=True)
         except (OSError, subprocess.SubprocessError) as error:
-            said = str(getattr(error, "stderr", None) or error).strip().splitlines()
-            notes.append(f"{title} did not run: {said[-1] if said else type(error).__name__}  ")
+            notes.append(f"{title} did not run: {said_by(error)}  ")
             continue
-        if found.faulty.errors:
-            errors = "; ".join(f"{error} ({n})" for error, n in found.faulty.errors.most_common())
+        found.append(one)
+        if one.faulty.errors:
+            errors = "; ".join(f"{error} ({n})" for error, n in one.faulty.errors.most_common())
             notes.append(f"{title}, errors in the faulty run: {errors}  ")
-        yield found
-
-
-def arguments() -> argparse.ArgumentParser:
-    """The options."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    add = parser.add_argument
-    add("--records", type=int, default=2_000)
-    add("--concurrency", type=int, nargs="+", default=[16, 64], help="of labeler's runs")
-    add("--timeout", type=float, default=2.0, help="seconds for one of labeler's requests")
-    add("--without-peers", action="store_true")
-    add("--peer-records", type=int, default=50)
-    add("--peer-concurrency", type=int, default=16)
-    add("--peer-timeout", type=float, default=10.0, help="seconds for one of a peer's requests")
-    add("--cache", type=Path, default=cache_folder(), help="where peers are installed: 1 GB")
-    add("--share", type=float, default=0.1, help="of the calls that go wrong")
-    add("--seed", type=int, default=1)
-    add("--latency", type=float, default=0.2, help="seconds before each answer")
-    return parser
-
-
-def main() -> None:
-    """Run everything and print the table."""
-    options = arguments().parse_args()
-    weather = Weather(options.share, options.seed, options.latency)
-    notes: list[str] = []
-    found = run_labeler(options, weather)
-    names = [] if options.without_peers else list(dict.fromkeys(name for name, _, _ in FORMS))
-    if names:
-        found += run_peers(options, weather, notes)
-    print("\n".join([*heading(weather, names), *report(found, notes)]))
-
-
-if __name__ == "__main__":
-    main()
+    names = dict.fromkeys(name for name, _ in FORMS.values())
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    yield f"Peers: {versions}; seed {weather.seed}, {weather.latency:g} s before each answer  "
+    yield f"Faults, each as likely: {', '.join(weather.kinds)}  \n"
+    yield from table(HEADINGS, map(cells, found))
+    yield ""
+    yield from notes

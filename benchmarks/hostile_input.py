@@ -1,11 +1,10 @@
 """Measure the memory that hostile files and hostile answers take.
 
-    python benchmarks/hostile_input.py
+    python benchmarks/reliability.py --only memory
 
-Each case is read by a process of its own, whose greatest memory is printed, as Linux counts it.
-Files are compressed and inflate to a gigabyte, or hold a structure whose objects or rows would take
-that much. 16 answers are in flight at once. Where a case takes more than its goal, the exit code is
-1.
+Each case is read by a process of its own, as Linux counts its greatest memory. Files are compressed
+and inflate to a gigabyte, or hold a structure whose objects or rows would take that much. 16
+answers are in flight at once.
 """
 
 from __future__ import annotations
@@ -13,20 +12,18 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import feather, parquet
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import labeler
+from harness import Finding, at_most, peak_memory, spent
 from labeler.api import open_rows
 from labeler.data.label_files import read_outcomes
 from labeler.errors import FatalJudgeError, UsageError
@@ -42,16 +39,6 @@ IN_FLIGHT = 16
 _CHUNK = b"x" * MEGABYTE
 _MOST_ROWS = 1000
 """Rows of a file that are read; each of millions takes the same."""
-
-
-class Memory(NamedTuple):
-    """The greatest memory of a process that read one case."""
-
-    case: str
-    megabytes: int
-    goal: int
-    outcome: str
-    """What became of the row, the file or the answers."""
 
 
 def _long(start: bytes, size: int = 1000) -> Iterator[bytes]:
@@ -168,15 +155,13 @@ def ask(url: str) -> str:
     return ", ".join(sorted({getattr(one, "reason", "label") for one in outcomes}))
 
 
-def _measured(case: str, goal: int, *child: str) -> Memory:
-    done = subprocess.run(
-        [sys.executable, __file__, *child], stdout=subprocess.PIPE, text=True, check=True
-    )
-    found = json.loads(done.stdout.splitlines()[-1])
-    return Memory(case, found["megabytes"], goal, found["outcome"])
+def _measured(case: str, goal: int, *child: str) -> Finding:
+    printed = spent(sys.executable, __file__, *child, keep=True).printed
+    megabytes, outcome = json.loads(printed.splitlines()[-1])
+    return at_most(f"{case} ({outcome})", megabytes, goal, " MB")
 
 
-def measure() -> Iterator[Memory]:
+def measure() -> Iterator[Finding]:
     """Yield the memory of every case."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         for name, content in FILES.items():
@@ -191,29 +176,7 @@ def measure() -> Iterator[Memory]:
             yield _measured(f"{IN_FLIGHT} answers: {name}", ANSWERS_GOAL, "answers", provider.url)
 
 
-def _peak() -> int:
-    """Return the greatest memory of this program in megabytes; ``getrusage`` has its parent's."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
-
-
-def main() -> int:
-    """Print every case with its goal, or as a child, read one."""
-    if sys.argv[1:]:
-        kind, given = sys.argv[1:]
-        outcome = read_file(given) if kind == "file" else ask(given)
-        peak = _peak()
-        sys.stdout.write(json.dumps({"megabytes": peak, "outcome": outcome}) + "\n")
-        return 0
-    missed = 0
-    for memory in measure():
-        missed += memory.megabytes > memory.goal
-        sys.stdout.write(
-            f"{memory.case:45} {memory.megabytes:5} MB (goal {memory.goal})  {memory.outcome}\n"
-        )
-        sys.stdout.flush()
-    return int(missed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # as a child
+    kind, given = sys.argv[1:]
+    outcome = read_file(given) if kind == "file" else ask(given)
+    print(json.dumps([round(peak_memory()), outcome]))

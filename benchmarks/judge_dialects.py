@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fault_figures import line
+from harness import line
 from labeler.cli import run
 from wire.dialects import DIALECTS, KEY, LONG, Dialect, Stand
 from wire.runs import row_file, rows

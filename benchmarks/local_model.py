@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from peers.environments import ROOT, quiet
+from harness import ROOT
+from peers.environments import quiet
 
 _SERVER = ROOT / "tests" / "model" / "serve_model.py"
 

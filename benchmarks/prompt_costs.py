@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean
 
 import labeler
-from fault_figures import line
+from harness import line
 from judge_dialects import write_block
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.request import spec_of

@@ -28,7 +28,7 @@ from typing import Any
 
 import labeler
 from decisions import known_labels
-from fault_figures import line
+from harness import line
 from judge_dialects import write_block
 from labeler.judges.judge import JUDGES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fault_figures import line
+from harness import line
 from import_rows import COUNT
 from judge_dialects import write_block
 from peers.environments import quiet

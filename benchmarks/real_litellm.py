@@ -27,7 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fault_figures import line
+from harness import line
 from judge_dialects import COUNT, LONG_ROW, Ended, cells, label_at, write_block
 from peers.environments import quiet, version
 from wire.behaviors import error

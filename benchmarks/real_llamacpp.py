@@ -16,10 +16,9 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fault_figures import line
+from harness import ROOT, line
 from judge_dialects import Ended, label_at, write_block
 from local_model import serving
-from peers.environments import ROOT
 from wire.runs import rows
 
 PINS = ROOT / "benchmarks" / "peers" / "llamacpp.txt"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import labeler
-from fault_figures import line
+from harness import line
 from import_rows import AGENT_ROW, COUNT, import_rows
 from judge_dialects import write_block
 from labeler.calculators.export import write_events

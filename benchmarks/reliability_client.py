@@ -14,26 +14,14 @@ import gc
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import openai
 
 import labeler.__main__
-from labeler.judges.openai.request import Request, request_body
-from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
+from peers.labeler_run import knock, sender
+from peers.running import Clock
 from reliability_serving import MODEL, Labeling
-
-
-def bare_client(url: str) -> openai.AsyncOpenAI:
-    """The openai client with its own aiohttp transport, which takes less time than its default."""
-    http = openai.DefaultAioHttpClient(timeout=180.0, trust_env=False)
-    return openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, http_client=http)
 
 
 def with_labeler(url: str, rows: Path, concurrency: int, folder: Path) -> Callable[[], None]:
@@ -54,45 +42,20 @@ def labeler_command(arguments: list[str]) -> None:
 
 def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callable[[], None]:
     """Send what labeler would send, and nothing else."""
-    judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
-    how = label_tasks(judge, LabelOptions())
     examples = [Example.model_validate_json(line) for line in rows.read_text().splitlines()]
-    bodies = [request_body(Request(judge.spec, how.task(example))) for example in examples]
-
-    async def ask_all() -> None:
-        places = asyncio.Semaphore(concurrency)
-        client = bare_client(url)
-
-        async def ask(body: dict[str, Any]) -> None:
-            async with places:
-                completion = await client.chat.completions.create(**body)
-                json.loads(completion.choices[0].message.content)
-
-        async with client:
-            await asyncio.gather(*map(ask, bodies))
-
-    return lambda: asyncio.run(ask_all())
+    return sender(examples, url, MODEL, concurrency)
 
 
 def warm_up(rows: Path) -> None:
     """Have everything imported that either client imports on demand: nobody listens there."""
-    url = "http://127.0.0.1:1/v1"
-    labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
+    labeler.OpenAIJudge(MODEL, api_key="none", base_url="http://127.0.0.1:1/v1")
     collections = gc.get_threshold()
-
-    async def knock() -> None:
-        async with bare_client(url) as client:
-            with suppress(openai.APIConnectionError):
-                await client.chat.completions.create(model=MODEL, messages=[])
-
     asyncio.run(knock())
     with tempfile.TemporaryDirectory() as folder, rows.open(encoding="utf-8") as file:
         few = Path(folder) / "rows.jsonl"
         few.write_text(file.readline(), encoding="utf-8")
-        out = str(few.with_name("labels.jsonl"))
-        labeler_command(
-            ["label", str(few), "--judge", "embedded", "--store", f"{folder}/store", "-o", out]
-        )
+        places = ("--store", f"{folder}/store", "-o", str(few.with_name("labels.jsonl")))
+        labeler_command(["label", str(few), "--judge", "embedded", *places])
     gc.unfreeze()
     gc.set_threshold(*collections)  # the command chooses its own
 
@@ -105,10 +68,10 @@ def main() -> None:
     name, url, rows, concurrency, folder = sys.argv[1:]
     warm_up(Path(rows))
     run = CLIENTS[name](url, Path(rows), int(concurrency), Path(folder))
-    began, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     run()
-    taken = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
-    print(json.dumps(taken))
+    taken = clock.taken()
+    print(json.dumps({name: taken[name] for name in ("seconds", "cpu")}))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
-from labeler.api import stored_outcomes
-from labeler.data.label_files import STORE_FILE as FILE
-from labeler.labels.record import LabelRecord
-from reliability_runs import Finding, Scale, at_most, complete, exactly, read
-from reliability_serving import Labeling, records, wait_until, write_rows
+from harness import Finding, at_most, exactly, write_rows
+from reliability_runs import Scale, complete, read, stored
+from reliability_serving import Labeling, records, wait_until
 from wire.calls import Json
 from wire.decider import Decider, overlap
 
@@ -127,18 +125,12 @@ def _killed(server: _FaultyDecider, command: Labeling, count: int, parts: int) -
     Returns:
         How many of its answers were not stored; ``None`` if the command ended before.
     """
-    good, stored = server.good.total(), _stored(command.store)
-    enough = good + max(1, (count - stored) // parts)
+    good, before = server.good.total(), stored(command.store)
+    enough = good + max(1, (count - before) // parts)
     process = command.start()
     wait_until(lambda: process.poll() is not None or server.good.total() >= enough)
     process.kill()
     if process.wait() != -signal.SIGKILL:
         return None
     time.sleep(1)  # requests in flight end
-    return server.good.total() - good - (_stored(command.store) - stored)
-
-
-def _stored(store: Path) -> int:
-    if not (store / FILE).exists():
-        return 0
-    return sum(isinstance(one, LabelRecord) for one in stored_outcomes(store))
+    return server.good.total() - good - (stored(command.store) - before)

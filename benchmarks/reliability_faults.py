@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
-from fault_figures import line
+from harness import table, write_rows
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
 from labeler.store import FAILURE
 from labeler.store.disk import DiskStore
-from reliability_serving import Ended, Labeling, short_records, write_rows
+from reliability_serving import Ended, Labeling, short_records
 from wire.calls import Call
 from wire.connections import Connection, Wire
 from wire.faults import dice_of
@@ -189,20 +189,18 @@ again with `--retry-failed`.
 """
 
 
-def table(found: Iterable[Found]) -> Iterator[str]:
-    """The lines of the table, below its heading."""
-    head = ("fault", "rows", "requests", "labels", "failures", "stored lasting")
+def lines(found: Iterable[Found]) -> Iterator[str]:
+    """Yield the lines of the table, below its heading."""
     yield INTRO
-    yield line((*head, "labels after the repair", "met", "the user reads"))
-    yield line(["---", *["--:"] * 3, "---", "--:", "--:", "---", "---"])
-    yield from map(_line, found)
+    heads = ["fault", "rows", "requests", "labels", "failures", "stored lasting"]
+    heads += ["labels after the repair", "met", "the user reads"]
+    yield from table(heads, map(_cells, found))
 
 
-def _line(found: Found) -> str:
-    numbers = (found.shape.rows, found.requests, found.labels)
-    met = "yes" if found.met else "**no**"
-    after = (f"{found.lasting:,}", f"{found.repaired:,}", met, found.said.replace("|", "\\|"))
-    return line((found.shape.name, *(f"{number:,}" for number in numbers), found.reasons, *after))
+def _cells(found: Found) -> list[str]:
+    numbers = (f"{n:,}" for n in (found.shape.rows, found.requests, found.labels))
+    after = (f"{found.lasting:,}", f"{found.repaired:,}", "yes" if found.met else "**no**")
+    return [found.shape.name, *numbers, found.reasons, *after, found.said.replace("|", "\\|")]
 
 
 def _run(shape: Shape, folder: Path, rows: int, seed: int) -> Found:

@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reliability_runs import Finding, Scale, at_least, at_most, complete, read
-from reliability_serving import Ended, Labeling, Manner, Server, records, write_rows
+from harness import Finding, at_least, at_most, write_rows
+from reliability_runs import Scale, complete, read
+from reliability_serving import Ended, Labeling, Manner, Server, records
 
 _AT_ONCE = 3
 """Runs that mostly wait, side by side."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import sqlite3
-import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import labeler
+from fault_run import Weather, Work, label_run
+from harness import Finding, at_least, at_most, exactly, write_rows
+from hostile_input import measure
 from labeler.api import stored_outcomes
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labels.record import LabelFailure
+from peers.records import made_up
 from reliability_serving import (
     MODEL,
     Ended,
@@ -31,9 +31,7 @@ from reliability_serving import (
     records,
     short_records,
     wait_until,
-    write_rows,
 )
-from server_process import ROOT
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Scale:
     some: int = 2_000
     """Records of the runs on two processes and on an outage."""
     many: int = 3_000
-    """Records of the runs on kills, rates and throughput."""
+    """Records of the runs on kills and rates."""
     most: int = 100_000
     """Rows of the run with a bad key."""
     concurrency: int = 64
@@ -58,7 +56,6 @@ class Scale:
     that the machine is fast enough for all of them."""
     mixed: Sequence[tuple[float, float]] = ((1.5, 6.0), (0.2, 2.0))
     """Seconds before each answer where all kinds of faults occur, and of the time-out."""
-    rounds: int = 3
     large: int = 1_000_000
     """Characters of the large document."""
     tokens_per_minute: int = 320_000
@@ -79,24 +76,11 @@ QUICK = Scale(
     bursts=(20,),
     loads=((8, 0.02),),
     mixed=((0.02, 0.5),),
-    rounds=1,
     large=100_000,
     tokens_per_minute=30_000_000,
     outage=0.5,
 )
 """For a look at whether the runs run; its figures say nothing."""
-
-
-class Finding(NamedTuple):
-    """One line of the table."""
-
-    what: str
-    figure: str
-    goal: str = "none set"
-    met: bool | None = None
-    """``None`` where there is no goal."""
-    timing: bool = False
-    """Whether it depends on how busy the machine is."""
 
 
 class File(NamedTuple):
@@ -131,21 +115,6 @@ def complete(file: File, count: int, ended: Ended, what: str = "labeled, each on
     if ended.code:
         figure += f", {ended.last_words!r}"
     return Finding(what, figure, "all, exit 0", once and ended.code == 0)
-
-
-def at_most(what: str, value: float, most: float, unit: str = "", **more: bool) -> Finding:
-    """A figure with an upper bound."""
-    return Finding(what, f"{value:,.4g}{unit}", f"≤ {most:,.4g}{unit}", value <= most, **more)
-
-
-def at_least(what: str, value: float, least: float, unit: str = "", **more: bool) -> Finding:
-    """A figure with a lower bound."""
-    return Finding(what, f"{value:,.4g}{unit}", f"≥ {least:,.4g}{unit}", value >= least, **more)
-
-
-def exactly(what: str, value: float, goal: float) -> Finding:
-    """A figure that must be one number."""
-    return Finding(what, f"{value:,}", f"{goal:,}", value == goal)
 
 
 def _labeling(server: Server, rows: Path, scale: Scale, name: str = "labels") -> Labeling:
@@ -195,9 +164,9 @@ def _kills(scale: Scale, rows: Path, labels: int, asked: int, *options: str) -> 
     yield complete(read(command.out), labels, ended, "labeled in the end, each once")
     yield Finding(
         "store: records that can be read; `PRAGMA integrity_check`",
-        f"{_stored(command.store):,}; {(said := _integrity(command.store))}",
+        f"{stored(command.store):,}; {(said := _integrity(command.store))}",
         f"{asked:,}; ok",
-        _stored(command.store) == asked and said == "ok",
+        stored(command.store) == asked and said == "ok",
     )
     yield at_most(
         "requests lost with one kill, at most", max(repeated, default=0), scale.concurrency
@@ -223,7 +192,7 @@ def _killed(server: Server, command: Labeling, draw: random.Random, share: int) 
         draw: picks the moment.
         share: requests that one start may send without those after it running out of records.
     """
-    sent, stored = server.stats()["calls"], _stored(command.store)
+    sent, before = server.stats()["calls"], stored(command.store)
     enough = sent + draw.randint(1, max(1, share))
     process = command.start()
     wait_until(lambda: process.poll() is not None or server.stats()["calls"] >= enough)
@@ -231,11 +200,11 @@ def _killed(server: Server, command: Labeling, draw: random.Random, share: int) 
     process.kill()
     if process.wait() != -signal.SIGKILL:
         return None
-    lost: int = server.settled()["calls"] - sent - (_stored(command.store) - stored)
+    lost: int = server.settled()["calls"] - sent - (stored(command.store) - before)
     return lost
 
 
-def _stored(store: Path) -> int:
+def stored(store: Path) -> int:
     """How many records a store holds; each is read and checked against its checksum."""
     if not (store / FILE).exists():
         return 0
@@ -245,72 +214,6 @@ def _stored(store: Path) -> int:
 def _integrity(store: Path) -> str:
     with closing(sqlite3.connect(store / FILE)) as database:
         return str(database.execute("PRAGMA integrity_check").fetchone()[0])
-
-
-# -- throughput -----------------------------------------------------------------------------------
-
-
-class Taken(NamedTuple):
-    """What asking once for each record took."""
-
-    rate: float
-    """Records a second."""
-    cpu: float
-    """Milliseconds of CPU for each record."""
-    server_cpu: float
-    """The same of the server, which runs on the same machine."""
-
-
-def throughput(scale: Scale, folder: Path) -> Iterator[Finding]:
-    """Nothing goes wrong; the bare client of openai does the same in turns."""
-    rows = write_rows(folder / "rows.jsonl", records(scale.many))
-    taken: dict[str, list[Taken]] = {"labeler": [], "bare": []}
-    for number in range(scale.rounds):
-        for name, so_far in taken.items():
-            own = folder / f"{name}-{number}"
-            own.mkdir()
-            so_far.append(_taken(name, rows, scale, own))
-    ideal = scale.concurrency / scale.latency
-    full, bare = (_median(taken[name]) for name in ("labeler", "bare"))
-    yield at_least(
-        "records/s, median, next to those of the bare client",
-        full.rate / bare.rate,
-        0.9,
-        timing=True,
-    )._replace(
-        figure=f"{full.rate:.0f} and {bare.rate:.0f} ({full.rate / bare.rate:.0%})",
-        goal=f"≥ 90 %; without any overhead {ideal:.0f}",
-    )
-    yield Finding(
-        "CPU a record, median, next to that of the bare client",
-        f"{full.cpu:.1f} ms and {bare.cpu:.1f} ms (server: {full.server_cpu:.1f} ms)",
-    )
-
-
-def _taken(name: str, rows: Path, scale: Scale, folder: Path) -> Taken:
-    script = ROOT / "benchmarks" / "reliability_client.py"
-    with Server(Manner(scale.latency)) as server:
-        before = server.stats()["cpu_seconds"]
-        ended = subprocess.run(
-            [
-                *(sys.executable, str(script), name, server.url, str(rows)),
-                *(str(scale.concurrency), str(folder)),
-            ],
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
-        stats = server.settled()
-    if stats["calls"] != scale.many:
-        raise RuntimeError(f"{name} sent {stats['calls']} requests for {scale.many} records")
-    took = json.loads(ended.stdout)
-    each = 1_000 / scale.many
-    served = (stats["cpu_seconds"] - before) * each
-    return Taken(scale.many / took["seconds"], took["cpu"] * each, served)
-
-
-def _median(taken: Sequence[Taken]) -> Taken:
-    return Taken(*map(statistics.median, zip(*taken, strict=True)))
 
 
 # -- budget ---------------------------------------------------------------------------------------
@@ -486,10 +389,55 @@ def outage(scale: Scale, folder: Path) -> Iterator[Finding]:
     yield exactly("labels paid twice", stats["paid"]["duplicates"], 0)
 
 
+# -- faults of all kinds, and hostile input --------------------------------------------------------
+
+
+_SHARE = 0.1
+_TIMES_IDEAL = 2.0
+_LATENCY_OF_JUDGES = 1.0
+"""Seconds before an answer from which the judge is the bound, not this machine's processors."""
+
+
+def mixed(scale: Scale, _: Path) -> Iterator[Finding]:
+    """A tenth of all calls goes wrong; the package is called, in this process."""
+    for latency, timeout in scale.mixed:
+        work = Work(made_up(scale.some, scale.seed), scale.concurrency, timeout)
+        began = time.process_time()
+        run = label_run(work, Weather(_SHARE, scale.seed, latency))
+        cpu = time.process_time() - began
+        case = f"{latency:g} s before each answer, {scale.concurrency} in flight"
+        ended = len(run.valid) + run.true_failures
+        yield Finding(
+            f"{case}: rows that end as a label or with the true reason",
+            f"{len(run.valid):,} + {run.true_failures:,} of {scale.some:,}",
+            "all",
+            ended == scale.some and not run.unsaved,
+        )
+        yield exactly(f"{case}: requests after a good answer had come", run.asked_again or 0, 0)
+        wall = at_most(
+            f"{case}: wall time for {run.calls:,} calls, ideally {run.ideal_seconds:.1f} s",
+            run.seconds,
+            _TIMES_IDEAL * (run.ideal_seconds or 0),
+            " s",
+            timing=True,
+        )
+        if latency < _LATENCY_OF_JUDGES:
+            wall = wall._replace(goal="none set: processors are the bound", met=None)
+        yield wall
+        each = 1_000 * cpu / scale.some
+        yield Finding(f"{case}: CPU a record", f"{each:.1f} ms", timing=True)
+
+
+def memory(_: Scale, __: Path) -> Iterator[Finding]:
+    """Hostile files and answers are read."""
+    return measure()
+
+
 RUNS: dict[str, Callable[[Scale, Path], Iterator[Finding]]] = {
+    "mixed": mixed,
+    "memory": memory,
     "kills": kills,
     "kills-blind": kills_blind,
-    "throughput": throughput,
     "budget": budget,
     "two": two,
     "large": large,

@@ -7,15 +7,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from harness import ServerProcess
 from peers.records import made_up
-from server_process import ServerProcess
 
 MODEL = "stub-1"
 
@@ -108,18 +108,9 @@ class Labeling:
 
     def arguments(self, *options: object) -> list[str]:
         """What the command line is given."""
-        given = (
-            "label",
-            self.rows,
-            "--judge",
-            self.judge,
-            "--model",
-            MODEL,
-            "--base-url",
-            self.url,
-        )
+        asked = ("--judge", self.judge, "--model", MODEL, "--base-url", self.url)
         places = ("--store", self.store, "-o", self.out, "--concurrency", self.concurrency)
-        return [str(one) for one in (*given, *places, *self.options, *options)]
+        return [str(one) for one in ("label", self.rows, *asked, *places, *self.options, *options)]
 
     def start(self, *options: object) -> subprocess.Popen[str]:
         """Start it; what it says goes to a file next to its output."""
@@ -185,10 +176,3 @@ def short_records(count: int) -> Iterator[Row]:
     for row in records(count):
         answer = row["response"].partition(". ")[0] + "."
         yield {**row, "documents": row["documents"][:1], "response": answer}
-
-
-def write_rows(path: Path, rows: Iterable[Row]) -> Path:
-    """Write rows as JSON Lines."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-    return path

@@ -290,7 +290,7 @@ def numbers(folder: Path, rows: int, _: int) -> Iterator[str]:
     """Read a numbers file: measured rows, again and again as rows of their own."""
     own, some, path = (folder / name for name in ("l.jsonl", "some.parquet", "numbers.parquet"))
     count = 10 * rows
-    write_labels(own, MEASURED)
+    write_labels(own, min(MEASURED, rows))
     write_numbers(measure_outcomes(checked_outcomes(own), facts=True), {}, some)
     parts = pa.concat_tables([pq.read_table(some)] * REPEATS)
     with pq.ParquetWriter(path, parts.schema, compression="zstd") as writer:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from harness import ROOT, ServerProcess, write_rows
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 
 _NEEDED_BYTES = 2 * 10**9
 """Free space to begin with: most take less than 1 GB, pip's own files not counted."""
-_LARGE = {"ragchecker": 14 * 10**9}
-"""Free space for those that take more."""
 _DISTRIBUTIONS = {"trulens": "trulens-core", "ragchecker_formulas": "ragchecker"}
 """Where the package that is named for a tool is not its core."""
 _TOOLS = ("pip", "setuptools", "_distutils_hack", "pkg_resources")
@@ -44,9 +45,7 @@ def interpreter(peer: str, cache: Path) -> Path:
         subprocess.CalledProcessError: pip failed.
     """
     pins = HERE / f"{peer}.txt"
-    return _environment(
-        peer, pins.read_bytes(), cache, ["--no-deps", "-r", str(pins)], _LARGE.get(peer)
-    )
+    return _environment(peer, pins.read_bytes(), cache, ["--no-deps", "-r", str(pins)])
 
 
 def own_interpreter(cache: Path) -> Path:
@@ -76,18 +75,15 @@ def _source() -> str:
     return whole.hexdigest()
 
 
-def _environment(
-    name: str, pinned: bytes, cache: Path, wanted: list[str], needed: int | None = None
-) -> Path:
+def _environment(name: str, pinned: bytes, cache: Path, wanted: list[str]) -> Path:
     if cache.resolve().is_relative_to(ROOT):
         raise OSError(f"{cache} is in the repository; name a folder outside it")
     folder = cache / f"{name}-{hashlib.sha256(pinned).hexdigest()[:12]}"
     python, whole = folder / "bin" / "python", folder / "installed"
     if not whole.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        free, needed = shutil.disk_usage(cache).free, needed or _NEEDED_BYTES
-        if free < needed:
-            raise OSError(f"{cache} has {free / 1e9:.1f} GB left; {needed / 1e9:g} needed")
+        if (free := shutil.disk_usage(cache).free) < _NEEDED_BYTES:
+            raise OSError(f"{cache} has {free / 1e9:.1f} GB left; {_NEEDED_BYTES / 1e9:g} needed")
         venv.create(folder, with_pip=True, clear=True)
         _pip(python, wanted)
         whole.touch()
@@ -146,3 +142,44 @@ def quiet(home: Path) -> Mapping[str, str]:
         "DEEPEVAL_DISABLE_DOTENV": "1",
         "CONFIDENT_OPEN_BROWSER": "NO",
     }
+
+
+Json = dict[str, Any]
+_LONGEST_RUN = 1_800.0
+"""Seconds after which a run is given up."""
+
+
+def run_peer(
+    peer: str, python: Path, rows: Sequence[Json], server: ServerProcess, **options: object
+) -> tuple[Json, list[Json]]:
+    """Run a tool's script in the working directory, while a server runs; what it took, and results.
+
+    Args:
+        peer: its script is ``PEER_run.py`` next to this file.
+        python: the interpreter that has it.
+        rows: the records.
+        server: the server that it asks.
+        options: of the script; ``True`` for one without a value, ``home`` for its directory.
+    """
+    home = Path(str(options.pop("home")))
+    records, out = write_rows(home / "records.jsonl", rows), home / "out.jsonl"
+    with server:
+        given = {"url": server.url, "records": records, "out": out, **options}
+        words = [[f"--{k}"] if v is True else [f"--{k}", str(v)] for k, v in given.items()]
+        subprocess.run(
+            [str(python), str(HERE / f"{peer}_run.py"), *(word for pair in words for word in pair)],
+            cwd=home,
+            env={**quiet(home), "PYTHONPATH": str(HERE.parent)},
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=_LONGEST_RUN,
+        )
+    whole, *results = map(json.loads, out.read_text(encoding="utf-8").splitlines())
+    return whole, results
+
+
+def said_by(error: Exception) -> str:
+    """Return the last line of a failed program's errors, or the name of the error."""
+    said = str(getattr(error, "stderr", None) or error).strip().splitlines()
+    return said[-1] if said else type(error).__name__

@@ -1,8 +1,6 @@
-"""Labels records with labeler against a given server; runs in labeler's own environment.
+"""Labels records with labeler; runs in labeler's own environment, see ``running.py``.
 
-    python labeler_run.py --url URL --records RECORDS --out OUT --form labeler|bare
-
-It writes what the peers' runs write. ``bare`` sends the very same requests, made beforehand,
+``bare`` sends the very same requests, made beforehand,
 through the openai client alone, reads each answer's JSON and throws it away: what labeler adds.
 """
 
@@ -12,9 +10,8 @@ import argparse
 import asyncio
 import json
 import tempfile
-import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import instructor  # noqa: F401 - so that it is imported before the clock starts
@@ -26,6 +23,7 @@ from labeler.judges.openai.request import Request, request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
+from peers.running import Clock, Row, main
 
 PROFILE = "reference"
 IDS = {
@@ -37,7 +35,7 @@ IDS = {
     "noise-sensitivity": ("noise_sensitivity_relevant", "noise_sensitivity_irrelevant"),
     "hallucination": ("hallucination_contexts",),
 }
-Lines = list[dict[str, Any]]
+Lines = list[Row]
 
 
 def label_rows(rows: Lines, options: argparse.Namespace) -> Lines:
@@ -46,13 +44,13 @@ def label_rows(rows: Lines, options: argparse.Namespace) -> Lines:
         options.model, api_key="none", base_url=options.url, timeout=options.timeout
     )
     warm_up(rows[:1])
-    ids = [one for name in options.metrics.split(",") for one in IDS[name]]
-    began, cpu = time.perf_counter(), time.process_time()
+    ids = [one for name in options.metrics for one in IDS[name]]
+    clock = Clock()
     outcomes = labeler.label(
         rows, judge=judge, store="labels", profile=PROFILE, concurrency=options.concurrency
     )
     found = labeler.metrics(outcomes, ids)
-    whole = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+    taken = clock.taken()
     lines = [
         {
             "id": row.id,
@@ -61,7 +59,7 @@ def label_rows(rows: Lines, options: argparse.Namespace) -> Lines:
         }
         for row in found
     ]
-    return [{**whole, "ended_by": None}, *lines]
+    return [taken, *lines]
 
 
 def warm_up(rows: Lines) -> None:
@@ -72,7 +70,7 @@ def warm_up(rows: Lines) -> None:
     asyncio.run(knock())
 
 
-def bare_client(url: str, timeout: float) -> openai.AsyncOpenAI:
+def bare_client(url: str, timeout: float = 180.0) -> openai.AsyncOpenAI:
     """The openai client with its own aiohttp transport, which takes less time than its default."""
     http = openai.DefaultAioHttpClient(timeout=timeout, trust_env=False)
     return openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, http_client=http)
@@ -83,20 +81,20 @@ async def knock() -> None:
     client = bare_client("http://127.0.0.1:1/v1", 1.0)
     async with client:
         with suppress(openai.APIConnectionError):
-            await client.models.retrieve("none")
+            await client.chat.completions.create(model="none", messages=[])
 
 
-def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
-    """Send what labeler would send, and nothing else."""
-    judge = labeler.OpenAIJudge(options.model, api_key="none", base_url=options.url)
-    how = label_tasks(judge, LabelOptions(profile=PROFILE))
-    bodies = [
-        request_body(Request(judge.spec, how.task(Example.model_validate(row)))) for row in rows
-    ]
+def sender(
+    rows: Sequence[Example], url: str, model: str, concurrency: int, profile: str = "trace"
+) -> Callable[[], None]:
+    """Return what sends the requests that labeler would send, and nothing else."""
+    judge = labeler.OpenAIJudge(model, api_key="none", base_url=url)
+    how = label_tasks(judge, LabelOptions(profile=profile))
+    bodies = [request_body(Request(judge.spec, how.task(row))) for row in rows]
 
     async def ask_all() -> None:
-        places = asyncio.Semaphore(options.concurrency)
-        client = bare_client(options.url, options.timeout)
+        places = asyncio.Semaphore(concurrency)
+        client = bare_client(url)
 
         async def ask(body: dict[str, Any]) -> None:
             async with places:
@@ -107,30 +105,17 @@ def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
             await asyncio.gather(*map(ask, bodies))
 
     asyncio.run(knock())
-    began, cpu = time.perf_counter(), time.process_time()
-    asyncio.run(ask_all())
-    whole = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
-    return [{**whole, "ended_by": None}]
+    return lambda: asyncio.run(ask_all())
 
 
-def main() -> None:
-    """Read, label, write."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--records", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--form", choices=["labeler", "bare"], required=True)
-    parser.add_argument("--timeout", type=float, default=30.0)
-    parser.add_argument("--concurrency", type=int, default=16)
-    parser.add_argument("--metrics", default=",".join(IDS))
-    parser.add_argument("--model", default="gpt-4o-mini")
-    parser.add_argument("--threshold", type=float, help="nothing: it is no part of labels")
-    parser.add_argument("--keep", action="store_true", help="nothing: labels are always kept")
-    options = parser.parse_args()
-    rows = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
-    lines = (label_rows if options.form == "labeler" else send_rows)(rows, options)
-    options.out.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
+    """Send what labeler would send, and nothing else."""
+    examples = [Example.model_validate(row) for row in rows]
+    send = sender(examples, options.url, options.model, options.concurrency, PROFILE)
+    clock = Clock()
+    send()
+    return [clock.taken()]
 
 
 if __name__ == "__main__":
-    main()
+    main({"labeler": label_rows, "bare": send_rows}, IDS)

@@ -7,21 +7,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from peers.environments import interpreter, own_interpreter, quiet, size
+from harness import ServerProcess, spent, write_rows
+from peers.environments import interpreter, own_interpreter, quiet, run_peer, said_by, size
 from peers.records import made_up, with_references
-from peers.results import Installed, Plan, Reuse, Run, Spent, Tool
-from peers.subjects import Subject
-from server_process import ServerProcess
+from peers.results import Installed, Plan, Reuse, Run, Spent, Subject, Tool
 
-_SCRIPTS = Path(__file__).parent
-_LONGEST_RUN = 1_800.0
-"""Seconds after which a run is given up."""
 _IMPORTS = 3
 """How often an import is timed, after one that is not."""
 
@@ -56,8 +51,7 @@ def _python(peer: str, cache: Path, notes: list[str]) -> Path | None:
     try:
         return own_interpreter(cache) if peer == "labeler" else interpreter(peer, cache)
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(getattr(error, "stderr", None) or error).strip().splitlines()
-        notes.append(f"{peer} is left out: {said[-1] if said else type(error).__name__}")
+        notes.append(f"{peer} is left out: {said_by(error)}")
         return None
 
 
@@ -140,52 +134,22 @@ class Turn:
             count: of records.
             changed: options of its script that differ; ``latency`` is the server's.
         """
-        rows = with_references(made_up(count))
-        records, out = self.home / "records.jsonl", self.home / "out.jsonl"
-        records.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        with CountingProcess(records, changed.pop("latency", self.bench.plan.latency)) as server:
-            options = self._options(server.url, records, out) | changed
-            self._call(options)
-        whole, *results = map(json.loads, out.read_text(encoding="utf-8").splitlines())
-        values = [value for result in results for value in result["values"].values()]
-        return Run(
-            records=count,
-            seconds=whole["seconds"],
-            cpu=whole["cpu"],
-            spent=server.spent,
-            missing=values.count(None),
-            ended_by=whole["ended_by"],
-        )
-
-    def _options(self, url: str, records: Path, out: Path) -> dict[str, Any]:
         subject, plan = self.bench.subject, self.bench.plan
-        return {
-            "url": url,
-            "records": records,
-            "out": out,
+        rows = with_references(made_up(count))
+        records = write_rows(self.home / "records.jsonl", rows)
+        server = CountingProcess(records, changed.pop("latency", plan.latency))
+        options = {
             "form": subject.form,
             "timeout": plan.timeout,
             "concurrency": plan.concurrency,
             "model": _MODELS[0],
             "metrics": ",".join(subject.metrics),
         }
-
-    def _call(self, options: Mapping[str, Any]) -> None:
-        given = [part for name, value in options.items() for part in _option(name, value)]
-        script = _SCRIPTS / f"{self.bench.subject.peer}_run.py"
-        subprocess.run(
-            [str(self.bench.python), str(script), *given],
-            cwd=self.home,
-            env=quiet(self.home),
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=_LONGEST_RUN,
-        )
-
-
-def _option(name: str, value: object) -> list[str]:
-    return [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        python, given = self.bench.python, options | changed
+        whole, results = run_peer(subject.peer, python, rows, server, home=self.home, **given)
+        values = [value for result in results for value in result["values"].values()]
+        known = {"missing": values.count(None), "ended_by": whole["ended_by"]}
+        return Run(count, whole["seconds"], whole["cpu"], server.spent, **known)
 
 
 class CountingProcess(ServerProcess):
@@ -204,13 +168,6 @@ class CountingProcess(ServerProcess):
 
 def _seconds(python: Path, code: str) -> float:
     """How long Python takes to run something."""
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.perf_counter()
-        subprocess.run(
-            [str(python), "-W", "ignore", "-c", code],
-            cwd=folder,
-            env=quiet(Path(folder)),
-            capture_output=True,
-            check=True,
-        )
-        return time.perf_counter() - began
+    with tempfile.TemporaryDirectory() as home:
+        command = (python, "-W", "ignore", "-c", code)
+        return spent(*command, cwd=home, env=quiet(Path(home)), stderr=subprocess.DEVNULL).seconds

@@ -1,12 +1,6 @@
-"""Scores records with ragas against a given server; runs in ragas' own environment.
+"""Scores records with ragas; runs in ragas' own environment, see ``running.py``.
 
-    python ragas_run.py --url URL --records RECORDS --out OUT --form evaluate|collections
-
-The first line of OUT is a JSON object with the ``seconds`` that scoring took, imports aside, its
-``cpu`` seconds, and what it was ``ended_by``. Each other line is one record: ``id``, ``values`` by
-metric (``null`` where there is no number) and ``errors`` by metric. Unless others are named,
-faithfulness, context relevance and context utilization are asked for. ``--keep`` gives it its own
-disk cache.
+``--keep`` gives it its own disk cache. Its metrics have no threshold.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped"
@@ -16,35 +10,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import math
-import time
 import warnings
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import openai.resources  # noqa: F401 - so that it is imported before the clock starts
 from openai import AsyncOpenAI
 
-Row = dict[str, Any]
-Result = dict[str, Any]
+from peers.running import Clock, Row, main
 
-
-class Taken(NamedTuple):
-    """What scoring took, imports aside."""
-
-    seconds: float
-    cpu: float
-
-
-Scored = tuple[list[Result], Taken]
-
-MODEL, EMBEDDER = "gpt-4o-mini", "text-embedding-3-small"
-"""Names that ragas knows; the server does not care."""
+EMBEDDER = "text-embedding-3-small"
+"""A name that ragas knows; the server does not care."""
 CACHE = "cache"
 """Where ragas keeps answers where it is asked to, in the working directory."""
-METRICS = "faithfulness,context-relevancy,context-utilization"
+METRICS = ("faithfulness", "context-relevancy", "context-utilization")
 NAMES = {
     "q": ("question", "user_input"),
     "d": ("documents", "retrieved_contexts"),
@@ -56,7 +36,7 @@ JOB_SECONDS = 180
 """What ragas gives a metric of a record by default."""
 
 
-def evaluate_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
+def evaluate_rows(rows: list[Row], options: argparse.Namespace) -> list[Row]:
     """``ragas.evaluate``: what fails becomes NaN."""
     from langchain_openai import ChatOpenAI, OpenAIEmbeddings  # noqa: PLC0415 - only this form
     from ragas import EvaluationDataset, evaluate, metrics  # noqa: PLC0415
@@ -91,31 +71,31 @@ def evaluate_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
         cache = DiskCacheBackend(CACHE)
         llm = LangchainLLMWrapper(llm, cache=cache)
         embeddings = LangchainEmbeddingsWrapper(embeddings, cache=cache)
-    began, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     found = evaluate(
         EvaluationDataset.from_list(samples),
-        metrics=[kinds[name]() for name in options.metrics.split(",")],
+        metrics=[kinds[name]() for name in options.metrics],
         llm=llm,
         embeddings=embeddings,
         run_config=RunConfig(timeout=JOB_SECONDS, max_workers=options.concurrency),
         show_progress=False,
     )
-    taken = Taken(time.perf_counter() - began, time.process_time() - cpu)
+    taken = clock.taken()
     results = [
         {"id": row["id"], "values": {k: number(v) for k, v in scores.items()}, "errors": {}}
         for row, scores in zip(rows, found.scores, strict=True)
     ]
-    return results, taken
+    return [taken, *results]
 
 
-def score_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
+def score_rows(rows: list[Row], options: argparse.Namespace) -> list[Row]:
     """``ragas.metrics.collections``: what fails raises, and is caught here, metric by metric."""
     from ragas.cache import DiskCacheBackend  # noqa: PLC0415 - only this form needs these
     from ragas.embeddings import OpenAIEmbeddings  # noqa: PLC0415
     from ragas.llms import llm_factory  # noqa: PLC0415
     from ragas.metrics import collections as kinds  # noqa: PLC0415
 
-    async def score_all() -> list[Result]:
+    async def score_all() -> list[Row]:
         client = AsyncOpenAI(base_url=options.url, api_key="none", timeout=options.timeout)
         cache = DiskCacheBackend(CACHE) if options.keep else None
         llm = llm_factory(options.model, client=client, cache=cache)
@@ -129,11 +109,11 @@ def score_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
             "context-relevancy": (lambda: kinds.ContextRelevance(llm), "qd"),
             "noise-sensitivity": (lambda: kinds.NoiseSensitivity(llm), "qdrt"),
         }
-        metrics = [(make[name][0](), make[name][1]) for name in options.metrics.split(",")]
+        metrics = [(make[name][0](), make[name][1]) for name in options.metrics]
         gate = asyncio.Semaphore(options.concurrency)
 
-        async def score(row: Row) -> Result:
-            result: Result = {"id": row["id"], "values": {}, "errors": {}}
+        async def score(row: Row) -> Row:
+            result: Row = {"id": row["id"], "values": {}, "errors": {}}
             for metric, needed in metrics:
                 inputs = {NAMES[one][1]: row[NAMES[one][0]] for one in needed}
                 async with gate:
@@ -142,14 +122,12 @@ def score_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
 
         return await asyncio.gather(*map(score, rows))
 
-    began, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     results = asyncio.run(score_all())
-    return results, Taken(time.perf_counter() - began, time.process_time() - cpu)
+    return [clock.taken(), *results]
 
 
-async def note(
-    result: Result, name: str, score: Callable[..., Awaitable[Any]], inputs: Row
-) -> None:
+async def note(result: Row, name: str, score: Callable[..., Awaitable[Any]], inputs: Row) -> None:
     """Write down a metric's value, or the error that it ended with."""
     result["values"][name] = None
     try:
@@ -163,27 +141,6 @@ def number(value: Any) -> float | None:  # noqa: ANN401 - whatever the framework
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def main() -> None:
-    """Read, score, write."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--records", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--form", choices=["evaluate", "collections"], required=True)
-    parser.add_argument("--timeout", type=float, default=10.0)
-    parser.add_argument("--concurrency", type=int, default=16)
-    parser.add_argument("--metrics", default=METRICS)
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--threshold", type=float, help="nothing: these metrics have none")
-    parser.add_argument("--keep", action="store_true", help="answers, for the next run")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    rows = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
-    act = evaluate_rows if options.form == "evaluate" else score_rows
-    results, taken = act(rows, options)
-    lines = [{**taken._asdict(), "ended_by": None}, *results]
-    options.out.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore")
+    main({"evaluate": evaluate_rows, "collections": score_rows}, METRICS)

@@ -1,9 +1,11 @@
-"""The plan of the comparison and its results for each tool."""
+"""The tools of the comparison (``tools.toml``), its plan, and its results for each tool."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 SHARED = (
@@ -14,6 +16,43 @@ SHARED = (
     "context-relevancy",
 )
 """The metrics that ragas, deepeval and labeler have."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A tool in one of its forms, and how it is asked."""
+
+    name: str
+    peer: str
+    """Whose environment and script it is."""
+    form: str
+    metrics: Sequence[str]
+    """All that are asked for."""
+    imports: str = ""
+    """What a run imports, as Python; empty if its environment is listed with another form."""
+    calls: int = 20
+    """A record, about."""
+    threshold: bool = False
+    """Whether what it finds depends on a threshold."""
+    reuses: bool = True
+    """Whether it keeps anything."""
+
+    @property
+    def own_column(self) -> bool:
+        """Whether its environment is listed; of two forms of one tool, only the first's."""
+        return bool(self.imports)
+
+    @property
+    def fewer(self) -> Sequence[str]:
+        """The metrics of a first run, to which another is added."""
+        shared = [name for name in self.metrics if name in SHARED]
+        return shared if len(shared) < len(self.metrics) else shared[:-1]
+
+
+TOOLS = [
+    Subject(**one)
+    for one in tomllib.loads(Path(__file__).with_name("tools.toml").read_text("utf-8"))["tools"]
+]
 
 
 @dataclass(frozen=True)

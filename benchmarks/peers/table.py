@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from harness import table
 from peers.results import SHARED, Installed, Plan, Reuse, Run, Spent, Tool
 
 
@@ -177,15 +178,14 @@ def verdicts(tools: Sequence[Tool], listed: Iterable[Figure]) -> list[bool | Non
 def rows_of(tools: Sequence[Tool], listed: Iterable[Figure]) -> Iterator[str]:
     """The table, in Markdown, then which metrics each tool was asked for."""
     ours, *others = tools
-    names = [f"{tool.name}" for tool in others]
-    yield line(["", ours.name, "goal", "met", *names])
-    yield line(["---", *["--:"] * (len(others) + 3)])
+    lines = []
     for figure in listed:
         met = {True: "yes", False: "**no**", None: ""}[verdict(figure, ours)]
         goal = figure.goal.text if figure.goal else ""
         name = figure.name + (" ⏱" if figure.clock else "")
         theirs = [cell(figure, tool) for tool in others]
-        yield line([name, cell(figure, ours), goal, met, *theirs])
+        lines.append([name, cell(figure, ours), goal, met, *theirs])
+    yield from table(["", ours.name, "goal", "met", *(tool.name for tool in others)], lines)
     yield ""
     for tool in tools:
         yield f"{tool.name}: {', '.join(tool.metrics) or 'none'}{_doubts(tool)}  "
@@ -198,8 +198,3 @@ def _doubts(tool: Tool) -> str:
     said = [f"{missing} values are missing"] if missing else []
     said += [f"ended by {name}" for name in sorted(ended)]
     return f" ({'; '.join(said)})" if said else ""
-
-
-def line(values: Iterable[object]) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(map(str, values))} |"

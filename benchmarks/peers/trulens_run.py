@@ -1,8 +1,6 @@
-"""Scores records with trulens' feedback functions against a given server; in its own environment.
+"""Scores records with trulens' feedback functions; in its own environment, see ``running.py``.
 
-    python trulens_run.py --url URL --records RECORDS --out OUT --form feedback
-
-It writes what the other runs write. Groundedness, answer relevance and context relevance are asked
+Groundedness, answer relevance and context relevance are asked
 for, with reasons. Feedback functions wait for their calls, so that records go to threads. For every
 record trulens would look for the sentence model of nltk on another machine; here it is given
 sentences that end with a full stop.
@@ -14,21 +12,16 @@ sentences that end with a full stop.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import openai.resources  # noqa: F401 - so that it is imported before the clock starts
 
-Row = dict[str, Any]
-Score = Callable[[Row], Any]
+from peers.running import Clock, Row, main
 
-MODEL = "gpt-4o-mini"
-"""A name that trulens knows; the server does not care."""
+Score = Callable[[Row], Any]
 _UNPACED = 100_000
 """Requests a minute, more than any tool here makes."""
 
@@ -51,7 +44,7 @@ def scores(provider: Any) -> dict[str, Score]:  # noqa: ANN401 - trulens' provid
     }
 
 
-def score_rows(rows: list[Row], options: argparse.Namespace) -> list[dict[str, Any]]:
+def score_rows(rows: list[Row], options: argparse.Namespace) -> list[Row]:
     """The whole table, in threads."""
     import nltk  # noqa: PLC0415 - imported before the clock starts, not before the options are read
     from trulens.feedback import llm_provider  # noqa: PLC0415
@@ -63,7 +56,7 @@ def score_rows(rows: list[Row], options: argparse.Namespace) -> list[dict[str, A
     provider = OpenAI(
         model_engine=options.model, base_url=options.url, api_key="none", rpm=_UNPACED
     )
-    wanted = {name: scores(provider)[name] for name in options.metrics.split(",")}
+    wanted = {name: scores(provider)[name] for name in options.metrics}
     results = [{"id": row["id"], "values": dict.fromkeys(wanted), "errors": {}} for row in rows]
 
     def fill(place: int, name: str) -> None:
@@ -72,33 +65,13 @@ def score_rows(rows: list[Row], options: argparse.Namespace) -> list[dict[str, A
         except Exception as error:  # noqa: BLE001 - whatever the framework raises is the finding
             results[place]["errors"][name] = type(error).__name__
 
-    began, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     with ThreadPoolExecutor(options.concurrency) as pool:
         jobs = [pool.submit(fill, place, name) for place in range(len(rows)) for name in wanted]
         for job in jobs:
             job.result()
-    whole = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
-    return [{**whole, "ended_by": None}, *results]
-
-
-def main() -> None:
-    """Read, score, write."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--records", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--form", choices=["feedback"], required=True)
-    parser.add_argument("--timeout", type=float, help="nothing: it has no such setting")
-    parser.add_argument("--concurrency", type=int, default=16)
-    parser.add_argument("--metrics", default="faithfulness,answer-relevancy,context-relevancy")
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--threshold", type=float, help="nothing: these functions have none")
-    parser.add_argument("--keep", action="store_true", help="nothing: they keep no answers")
-    options = parser.parse_args()
-    rows = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
-    lines = score_rows(rows, options)
-    options.out.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    return [clock.taken(), *results]
 
 
 if __name__ == "__main__":
-    main()
+    main({"feedback": score_rows}, ("faithfulness", "answer-relevancy", "context-relevancy"))

@@ -1,6 +1,6 @@
 """Check what peers return where a metric here is undefined, by running their own functions.
 
-    scripts/check_elsewhere peers-undefined [--write]
+    scripts/check_elsewhere peers-undefined [--write docs/metrics.md]
 
 Prints each value of each peer next to the one here. Exits with 1 where a definition that is named
 after a peer differs, or where the table of docs/metrics.md is not what was found; ``--write``
@@ -9,7 +9,6 @@ writes the table.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -17,14 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness import ROOT, table, today, with_environments, write_block
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.labels.answers import ComparedClaim
 from labeler.labels.record import LabelRecord
-from peers.environments import ROOT, quiet, version
+from peers.environments import quiet, version
 from support.labeled import expects, record, reference_output, right, wrong
 
 PAGE = ROOT / "docs" / "metrics.md"
@@ -33,7 +32,6 @@ PEERS = {"ragas": "RAGAS", "deepeval": "DeepEval", "ragchecker": "RAGChecker", "
 _PINS = {"ragchecker": "ragchecker_formulas"}
 """Pins of a peer's formulas alone, where all of it is large."""
 _NONE = "n/a"
-_BEGIN, _END = "<!-- begin peers undefined -->", "<!-- end peers undefined -->"
 
 
 class Case(NamedTuple):
@@ -121,35 +119,25 @@ OTHERWISE = {"the reference makes no claim": "the reference makes no claim, the 
 BY_CLAIMS = "by its claims"
 _NO_CLAIM, _EMPTY = "the response makes no claim", "the response is empty"
 _NO_REFERENCE, _NO_DOCUMENT = "the reference makes no claim", "there are no documents"
-ROWS: Sequence[tuple[str, str]] = (
-    ("context_precision", "no document is relevant"),
-    ("context_precision", _NO_DOCUMENT),
-    ("context_utilization_precision", "the response uses no document"),
-    ("context_relevancy", _NO_DOCUMENT),
-    ("faithfulness:claim", _NO_CLAIM),
-    ("faithfulness:claim", _EMPTY),
-    ("hallucination_contexts", _NO_DOCUMENT),
-    ("answer_relevancy", _NO_CLAIM),
-    ("answer_relevancy", _EMPTY),
-    ("context_recall", _NO_REFERENCE),
-    ("context_precision_claims", _NO_REFERENCE),
-    ("context_precision_claims", _NO_DOCUMENT),
-    ("context_utilization_claims", _NO_REFERENCE),
-    ("context_utilization_claims", "no document entails a claim of the reference"),
-    ("claim_precision", _NO_CLAIM),
-    ("claim_precision", _NO_REFERENCE),
-    ("claim_recall", _NO_REFERENCE),
-    ("claim_f1", _NO_CLAIM),
-    ("claim_f1", _NO_REFERENCE),
-    ("noise_sensitivity_relevant", _NO_CLAIM),
-    ("noise_sensitivity_relevant", _NO_REFERENCE),
-    ("noise_sensitivity_irrelevant", _NO_CLAIM),
-    ("noise_sensitivity_irrelevant", _NO_REFERENCE),
-    ("hallucination_incorrect", _NO_CLAIM),
-    ("hallucination_incorrect", _NO_REFERENCE),
-    ("self_knowledge", _NO_CLAIM),
-    ("self_knowledge", _NO_REFERENCE),
-)
+_UNDEFINED = {
+    "context_precision": ("no document is relevant", _NO_DOCUMENT),
+    "context_utilization_precision": ("the response uses no document",),
+    "context_relevancy": (_NO_DOCUMENT,),
+    "faithfulness:claim": (_NO_CLAIM, _EMPTY),
+    "hallucination_contexts": (_NO_DOCUMENT,),
+    "answer_relevancy": (_NO_CLAIM, _EMPTY),
+    "context_recall": (_NO_REFERENCE,),
+    "context_precision_claims": (_NO_REFERENCE, _NO_DOCUMENT),
+    "context_utilization_claims": (_NO_REFERENCE, "no document entails a claim of the reference"),
+    "claim_precision": (_NO_CLAIM, _NO_REFERENCE),
+    "claim_recall": (_NO_REFERENCE,),
+    "claim_f1": (_NO_CLAIM, _NO_REFERENCE),
+    "noise_sensitivity_relevant": (_NO_CLAIM, _NO_REFERENCE),
+    "noise_sensitivity_irrelevant": (_NO_CLAIM, _NO_REFERENCE),
+    "hallucination_incorrect": (_NO_CLAIM, _NO_REFERENCE),
+    "self_knowledge": (_NO_CLAIM, _NO_REFERENCE),
+}
+ROWS = [(metric, case) for metric, cases in _UNDEFINED.items() for case in cases]
 """The rows of the table: a metric and a case in which it is undefined."""
 
 Values = Mapping[str, Mapping[str, float | str]]
@@ -221,18 +209,10 @@ def _cell(theirs: float | str | None) -> str:
     return theirs if isinstance(theirs, str) else f"{round(theirs, 9):.9g}"
 
 
-def table(found: Mapping[str, Values], date: str) -> str:
+def table_of(found: Mapping[str, Values], date: str) -> list[str]:
     """Return the table of docs/metrics.md."""
     names = [f"{shown} {version(_PINS.get(peer, peer))}" for peer, shown in PEERS.items()]
-    lines = [
-        (
-            f"Run on {date}. {_NONE}: no such metric; an error's name: the peer's function raises "
-            f"it; {BY_CLAIMS}: it depends on the verdicts on the response's claims."
-        ),
-        "",
-        f"| metric | undefined here if | {' | '.join(names)} |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = []
     for metric, name in ROWS:
         cells = []
         for peer in PEERS:
@@ -242,33 +222,32 @@ def table(found: Mapping[str, Values], date: str) -> str:
             varies = value != other and isinstance(value, float) and not math.isnan(value)
             named = f" (`{ours}`)" if ours and isinstance(value, float) else ""
             cells.append((BY_CLAIMS if varies else _cell(value)) + named)
-        lines.append(f"| `{metric}` | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([f"`{metric}`", name, *cells])
+    above = (
+        f"Run on {date}. {_NONE}: no such metric; an error's name: the peer's function raises "
+        f"it; {BY_CLAIMS}: it depends on the verdicts on the response's claims."
+    )
+    return [above, "", *table(["metric", "undefined here if", *names], lines, left=6)]
 
 
 def main() -> int:
     """Run the peers, compare, and check or write the table."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("pythons", nargs="+", metavar="PINS=PYTHON")
-    parser.add_argument("--write", action="store_true", help="write the table")
-    options = parser.parse_args()
-    pythons = dict(one.split("=", 1) for one in options.pythons)
+    parser = with_environments(__doc__)
+    pythons = dict((given := parser.parse_args()).pythons)
     found = {peer: run(peer, pythons[_PINS.get(peer, peer)]) for peer in PEERS}
     lines = list(compared(found))
     print("\n".join(line for line, _ in lines))
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(_BEGIN)
-    present, _, after = rest.partition(_END)
-    known = re.search(r"Run on (\d{4}-\d\d-\d\d)", present)
-    date = known[1] if known and not options.write else f"{datetime.now(UTC):%Y-%m-%d}"
-    made = f"\n{table(found, date)}\n"
-    if options.write:
-        PAGE.write_text(f"{before}{_BEGIN}{made}{_END}{after}", encoding="utf-8")
-    elif made != present:
+    present = PAGE.read_text(encoding="utf-8")
+    known = re.search(r"Run on (\d{4}-\d\d-\d\d)\.", present)
+    made = table_of(found, known[1] if known and not given.write else today())
+    is_same = "\n".join(made) in present
+    if given.write:
+        write_block(given.write, "peers undefined", made)
+    elif not is_same:
         print(f"the table of {PAGE.name} differs from what was found: run it with --write")
     unexpected = sum(not as_expected for _, as_expected in lines)
     print(f"{len(lines)} values, {unexpected} wrong")
-    return int(bool(unexpected) or (not options.write and made != present))
+    return int(bool(unexpected) or (not given.write and not is_same))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import labeler
-from fault_figures import Work
-from fault_run import Server, Weather, label_run, receiving
+from fault_run import Server, Weather, Work, label_run, receiving
 from labeler.store import MemoryStore
 from peers import environments
 from peers.records import made_up

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fault_figures import line
+from harness import line
 from judge_dialects import COUNT, label, row_of
 from support.command import Command
 from support.printed import read_block
