@@ -33,6 +33,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    have,
     number,
     plural,
     reason_counts,
@@ -155,7 +156,7 @@ class SameDocuments(Flipped, Brief):
         if not self.differing:
             return f"{head}: the same in all {self.answers:,} labels of {retrievals}"
         return (
-            f"{head} (judge inconsistency): not the same in {self.differing:,} of {retrievals} "
+            f"{head} (judge inconsistency): different in {self.differing:,} of {retrievals} "
             f"with several responses; {self.flips}"
         )
 
@@ -221,7 +222,9 @@ class Audit(Displayed):
             counted = f"The only label does not contradict itself; {others}"
         ids = [*dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())]
         first = f" Look first at: {', '.join(ids[:2])}." if ids else ""
-        return f"{counted} {'look' if doubtful > 1 else 'looks'} suspicious.{first}{missing}"
+        notes = f", {noted:,} {have(noted)} a note" if (noted := self.worst["note"]) else ""
+        looks = "look" if doubtful > 1 else "looks"
+        return f"{counted} {looks} suspicious{notes}.{first}{missing}"
 
     def _display(self) -> Display:
         flagged = [row for row in self.rows if row.flagged]

@@ -139,22 +139,28 @@ def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
     """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
     undefined: dict[Metric, Counter[str]] = {}
-    shown = {row.metric for row in measured_rows(rows)}
-    absent: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row.metric in shown:
-            undefined.setdefault(row.metric, Counter()).update(row.undefined)
-        else:
-            absent.setdefault(", ".join(row.undefined), {})[row.metric.id] = None
+    measured = measured_rows(rows)
+    for row in measured:
+        undefined.setdefault(row.metric, Counter()).update(row.undefined)
     for metric, reasons in undefined.items():
         if reasons:
             yield "; ".join(
                 (f"undefined {metric.id}: {reason_counts(reasons)}", *metric.remedies(reasons))
             )
+    yield from _absent(rows)
+    yield from _failed(rows)
+    yield from _bounds(measured)
+
+
+def _absent(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Yield the metrics that no table shows, by the reason."""
+    shown = {row.metric for row in measured_rows(rows)}
+    absent: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.metric not in shown:
+            absent.setdefault(", ".join(row.undefined), {})[row.metric.id] = None
     for why, names in absent.items():
         yield f"no record has a value ({why}): {', '.join(names)}"
-    yield from _failed(rows)
-    yield from _bounds([row for row in rows if row.metric in shown])
 
 
 def _failed(rows: Sequence[SummaryRow]) -> Iterator[str]:
@@ -303,6 +309,8 @@ def _view_notes(
         if not row.defined and row.undefined:
             why = f"no value of {row.metric.id}: {reason_counts(row.undefined)}"
             yield "; ".join((why, *row.metric.remedies(row.undefined)))
+    if view.every:
+        yield from _absent(rows)
     yield from _failed(rows)
     if any(row.interval and row.interval.small_sample for row in shown):
         yield _SMALL_SAMPLE

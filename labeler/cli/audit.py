@@ -135,7 +135,7 @@ def audit(
     if doubt is not None:
         found = _ranked(found, doubt, labels, threshold)
     if output:
-        _write(Path(output), found.finding_rows(top))
+        notify(f"{output}: {plural(_write(Path(output), found.finding_rows(top)), 'finding')}")
     shown = _SHOWN_RECORDS if top is None else top
     if rows:
         for row in found.finding_rows(top):
@@ -201,16 +201,21 @@ def _audit(
     return found
 
 
-def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write rows of findings, and return their number."""
+    number = 0
     with replaced(path) as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         if path.suffix == ".csv":
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerow(FINDING_COLUMNS)
-            for row in rows:
+        for row in rows:
+            number += 1
+            if path.suffix == ".csv":
                 texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
                 writer.writerow(to_cell(str(texts[name])) for name in FINDING_COLUMNS)
-        else:
-            file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+            else:
+                file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+    return number
 
 
 def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details: bool) -> None:
@@ -269,7 +274,8 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
         lines += [str(same) for same in found.same_documents if same.label == label]
         if details:
             lines.append(f"{plural(len(made), 'record')} by {label}|labeler:{__version__}\n")
-        yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
+        if grids or lines:
+            yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
 
 
 def _totals(rows: Sequence[CheckRow]) -> dict[Check, CheckRow]:
@@ -332,7 +338,7 @@ def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:
 
     out = console()
     if len(shown) < found.flagged:
-        out.print(f"the {len(shown)} most suspicious of {found.flagged} (--top):", soft_wrap=True)
+        out.print(f"{len(shown)} of {found.flagged} records with findings (--top):", soft_wrap=True)
     names = configuration_names(record.label for record in found.records)
     out.print("")
     for record in shown:

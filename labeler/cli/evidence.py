@@ -99,8 +99,10 @@ def _plan(
     made = make_plan(labels_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
     named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
-    review = f"labeler review {named}; or fill in its column answer, and labeler certify {named}"
-    print_lines([f"{made.conclusion} They are in {path}. Next: {review} --answers ANSWERS.csv"])
+    review = f"labeler review {named}; or fill in the column answer of a copy, and labeler certify"
+    print_lines(
+        [f"{made.conclusion} They are in {path}. Next: {review} {named} --answers COPY.csv"]
+    )
     return 0
 
 

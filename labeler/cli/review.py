@@ -143,7 +143,7 @@ def _conclude_reading(reading: PlanReading, labels: str) -> None:
         return
     notify(f"\n{reading.progress}; the answers are in {reading.answers}")
     of, plan, by = (shlex.quote(str(one)) for one in (labels, reading.plan, reading.answers))
-    notify(f"next: labeler certify {of} --plan {plan} --answers {by} -o certificate.json")
+    notify(f"next: labeler certify {of} --plan {plan} --answers {by} -o certificate.html")
 
 
 def _name(given: str | None) -> str:

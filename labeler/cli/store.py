@@ -136,7 +136,8 @@ def delete(
         }
         stores = [(one, alone[one], find_rows(alone[one], selection)) for one in folders]
         counts = _delete_traces(stores, selection, dry_run=True)
-        notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
+        listed = ", ".join(plural(n, kind) for kind, n in counts.items())
+        notify(f"{store}: {listed} to delete" if listed else f"{store}: no match")
         unreadable = sum(len(found.damaged) for _, _, found in stores)
         if unreadable:
             notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")

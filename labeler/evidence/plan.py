@@ -265,10 +265,10 @@ class Plan(Displayed):
         goal, (low, high) = self.goal, self.interval
         name = plain_name(METRICS[goal.metric])
         if not self.looks:
-            return (
-                f"Read {len(self.sentences):,} of {plural(self.units.sentences, 'sentence')} "
-                f"first{self.twice}, about {self.needed:,} in all, to certify {name} {goal}."
-            )
+            now, every = len(self.sentences), plural(self.units.sentences, "sentence")
+            some = f"all {every}" if now == self.units.sentences else f"{now:,} of {every} first"
+            more = f", about {self.needed:,} in all" if self.needed > now else ""
+            return f"Read {some}{self.twice}{more}, to certify {name} {goal}."
         return (
             f"Not yet: about {plural(self.needed, 'more sentence')}. {name.capitalize()}: "
             f"{percent(self.value, 1)} ({in_percent(low, 1)} to {percent(high, 1)}) after "

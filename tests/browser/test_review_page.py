@@ -88,6 +88,13 @@ def status(page: Page, text: str) -> None:
     expect(page.locator("#status")).to_contain_text(text)
 
 
+def press(page: Page, **keys: int | str) -> None:
+    """Press keys, and wait after each for the number of a record or a status."""
+    for key, then in keys.items():
+        page.keyboard.press(key)
+        place(page, then) if isinstance(then, int) else status(page, then)
+
+
 def sentence(page: Page, key: str) -> Any:
     """A sentence's row."""
     return page.locator(f'.sentence[data-key="{key}"]')
@@ -103,8 +110,8 @@ def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
     assert "token" not in page.url
     page.reload()
     expect(page.locator(".record")).to_be_visible()
-    page.keyboard.press("a")
-    place(page, 2)
+    expect(page.locator("#who")).to_contain_text("4 records, in file order")
+    press(page, k="This is the first record", z="Nothing to undo", a=2)
     status(page, "Saved record 1: you agree")
     expect(page.locator("#counts")).to_contain_text("3 of 4 left")
     page.get_by_role("button", name="Agree").click()
@@ -112,12 +119,29 @@ def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
     assert [event.opinion for event in open_page.stored()] == ["agree", "agree"]
 
 
+def test_a_page_that_is_loaded_again_goes_on(open_page: Opener) -> None:
+    """At the record that was shown, and without single keys where they were turned off."""
+    page = open_page()
+    for number, then in ((9, "Enter a number from 1 to 4"), (3, 3)):
+        page.locator("#position").fill(str(number))
+        press(page, Enter=then)
+    page.keyboard.press("?")
+    page.get_by_label("Single keys work").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    place(page, 3)
+    page.keyboard.press("n")
+    page.locator("#help-open").click()
+    expect(page.get_by_label("Single keys work")).not_to_be_checked()
+    assert open_page.stored() == ()
+
+
 def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     """And what is stored is what the page shows."""
     page = open_page()
-    sentence(page, "b").click()
+    for key in ("a", "a", "b"):
+        sentence(page, key).press("s")
     expect(page.locator(".chosen")).to_have_attribute("data-key", "b")
-    page.keyboard.press("s")
     mark = sentence(page, "b").locator(".mark.verdict")
     expect(mark).to_have_attribute("aria-label", "not supported (the judge: supported)")
     expect(page.locator(".explanation")).to_contain_text("You✗ not supported")
@@ -131,8 +155,7 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     expect(sentence(page, "0a")).to_be_focused()
     expect(page.locator("#differences")).to_contain_text("4 differences from the judge")
     page.locator("#comment").fill("b goes too far")
-    page.keyboard.press("Control+Enter")
-    place(page, 2)
+    press(page, **{"Control+Enter": 2})
     [event] = open_page.stored()
     assert (event.opinion, event.comment) == ("disagree", "b goes too far")
     assert event.judgment is not None
@@ -142,6 +165,10 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
         "support": {"a": ("0a",)},
         "overall_supported": False,
     }
+    page.keyboard.press("k")
+    expect(page.locator("#comment")).to_have_value("b goes too far")
+    sentence(page, "b").press("s")
+    expect(page.locator(".overall-button")).to_contain_text("not supported")
 
 
 def test_keys_change_the_marked_sentence_at_once(open_page: Opener) -> None:
@@ -192,11 +219,7 @@ def test_saving_without_a_look_asks_first(open_page: Opener) -> None:
     page.keyboard.down("d")
     page.keyboard.up("d")
     status(page, "You changed nothing. Press d again to agree")
-    page.keyboard.press("s")
-    status(page, "")
-    page.locator("#reset").click()
-    page.keyboard.press("j")
-    place(page, 2)
+    press(page, j=2)
     page.locator("#save").dblclick()
     status(page, "You changed nothing")
     assert open_page.stored() == ()
@@ -206,7 +229,8 @@ def test_saving_without_a_look_asks_first(open_page: Opener) -> None:
     sentence(page, "b").locator(".mark.verdict").click()
     page.locator("#save").click()
     place(page, 4)
-    assert [event.opinion for event in open_page.stored()] == ["agree", "disagree"]
+    press(page, k=3, d=4)  # it was looked at before
+    assert [event.opinion for event in open_page.stored()] == ["agree", "disagree", "disagree"]
 
 
 def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> None:
@@ -223,8 +247,7 @@ def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> N
     sentence(page, "b").focus()
     page.get_by_role("button", name="numerical_reasoning").click()
     page.locator(".overall-button").click()
-    page.keyboard.press("d")
-    place(page, 2)
+    press(page, d=2)
     judgment = open_page.stored()[0].judgment
     assert judgment is not None
     assert judgment.support == {"a": ("1a",), "b": ("0b", "1a", "numerical_reasoning")}
@@ -234,25 +257,15 @@ def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> N
 def test_undo_takes_back_the_last_answer_alone(open_page: Opener) -> None:
     """The record comes back, not judged; or with the answer and comment that were replaced."""
     page = open_page()
-    page.keyboard.press("n")
-    status(page, "unsure")
-    place(page, 2)
-    page.keyboard.press("z")
-    place(page, 1)
-    status(page, "Undone")
+    press(page, n="unsure")
+    expect(page.locator("#counts")).to_contain_text("3 of 4 left")
+    press(page, z="Undone")
     expect(page.locator("#counts")).to_contain_text("4 of 4 left")
-    sentence(page, "b").click()
-    page.keyboard.press("s")
+    sentence(page, "b").press("s")
     page.locator("#comment").fill("not there")
-    page.keyboard.press("Control+Enter")
+    press(page, **{"Control+Enter": 2}, k=1, n="you are unsure")
     place(page, 2)
-    page.keyboard.press("k")
-    place(page, 1)
-    page.keyboard.press("n")
-    status(page, "you are unsure")
-    place(page, 2)
-    page.keyboard.press("z")
-    status(page, "record 1 has your earlier answer")
+    press(page, z="record 1 has your earlier answer")
     _, withdrawn, first, unsure, restored = open_page.stored()
     assert (withdrawn.withdrawn, unsure.opinion, restored.opinion) == (True, "unsure", "disagree")
     assert (restored.judgment, restored.comment) == (first.judgment, "not there")
@@ -280,15 +293,18 @@ def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
     page.locator("#comment").press_sequentially("a dank zany jaunt")
     assert page.locator("#comment").input_value() == "a dank zany jaunt"
     place(page, 1)
-    sentence(page, "b").click()
+    sentence(page, "b").press("s")
+    page.keyboard.press("o")
+    expect(page.get_by_role("button", name="Agree")).to_be_disabled()
+    press(page, a="Your marks differ from the judge's", j=2, k=1)
+    expect(page.locator("#differences")).to_contain_text("1 difference from the judge")
+    page.locator("#reset").click()
     page.keyboard.press("s")
-    page.keyboard.press("j")
-    place(page, 2)
-    page.keyboard.press("k")
-    place(page, 1)
     expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     page.locator("#reset").click()
+    page.locator("#comment").fill("")
     expect(page.locator("#differences")).to_contain_text("No changes")
+    page.reload()  # the browser would ask if anything was unsaved
     assert open_page.stored() == ()
 
 
@@ -304,24 +320,23 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) 
     expect(whole).to_have_text("? not judged overall")
     expect(whole).to_have_attribute("aria-pressed", "mixed")
     expect(chips).to_contain_text("? 2 sentences not judged")
-    page.keyboard.press("d")
-    status(page, "Undecided response sentences: a, b")
+    press(page, a="hidden", o="Decide on the sentences", d="Undecided")
     sentence(page, "a").press("s")
     expect(whole).to_have_text("? not judged overall")
     expect(chips).to_contain_text("1 of 2 sentences supported, 1 not judged")
-    sentence(page, "b").press("s")
-    sentence(page, "b").press("s")
-    expect(whole).to_contain_text("not supported")
     page.keyboard.press("d")
-    status(page, "No sentence is relevant (R) or utilized (U). Press d again")
+    expect(sentence(page, "b")).to_be_focused()
+    page.keyboard.press("s")
+    page.keyboard.press("s")
+    expect(whole).to_contain_text("not supported")
+    press(page, d="No sentence is relevant (R) or utilized (U). Press d again")
     assert open_page.stored() == ()
     page.keyboard.press("d")
     expect(page.locator("#lead")).to_contain_text("you disagree with the judge")
     expect(page.locator("#differences")).to_contain_text("not supported")
     assert "because" in page.content()
     assert open_page.stored()[0].blind
-    page.keyboard.press("Enter")
-    place(page, 2)
+    press(page, Enter=2)
     assert "because" not in page.content()
     for key, letter in (("a", "s"), ("b", "s"), ("0a", "u")):
         sentence(page, key).press(letter)
@@ -346,7 +361,8 @@ def test_figures_follow_each_judgment(open_page: Opener) -> None:
     page.keyboard.press("a")
     expect(page.locator("#figures")).to_contain_text("1 judged record")
     page.keyboard.press("a")
-    expect(page.locator("#figures")).to_contain_text("2 judged records")
+    for words in ("2 judged records", "100.0 %", "change no number", "2 random records"):
+        expect(page.locator("#figures")).to_contain_text(words)
     expect(page.locator("#figures table").nth(1)).to_contain_text("1.000")
 
 
@@ -367,6 +383,8 @@ def test_hostile_texts_stay_texts(open_page: Opener) -> None:
             f"{len(records) - number} of {len(records)} left"
         )
     status(page, "All records are judged")
+    assert page.locator("#later:disabled, #next:disabled").count() == 2
+    press(page, l="You have judged every record")
     expect(page.locator(".review-change")).to_contain_text("Corrections change")
     expect(page.locator("#figures table").first).to_be_visible()
 
@@ -410,16 +428,10 @@ def test_agreement_needs_a_look_at_each_document(open_page: Opener) -> None:
     """The first press leads to a document out of sight, the second agrees."""
     page = open_page({"viewport": {"width": 1280, "height": 360}})
     for key in "ad":  # to save the judge's own marks is to agree
-        page.keyboard.press(key)
-        status(page, "Not seen yet: Document 1")
-        page.keyboard.press("j")
-        place(page, 2)
-        page.keyboard.press("k")
-        place(page, 1)
+        press(page, **{key: "Not seen yet: Document 1"}, j=2, k=1)
     assert open_page.stored() == ()
     page.keyboard.press("a")
-    page.keyboard.press("a")
-    place(page, 2)
+    press(page, a=2)
 
 
 def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> None:
@@ -434,11 +446,10 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
     with served(session) as address:
         page.goto(str(address))
         sentence(page, "b").click()
-        page.keyboard.press("d")
-        place(page, 2)
-        sentence(page, "b").click()
-        page.keyboard.press("s")
-        page.reload()
+        press(page, d=2)
+        sentence(page, "b").press("s")
+        with page.expect_event("dialog"):  # as there are unsaved marks
+            page.reload()
         place(page, 2)
         expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     page.keyboard.press("d")
@@ -453,8 +464,7 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
         expect(page.locator("#counts")).to_contain_text("3 of 4 left")
         place(page, 2)
         expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
-        page.keyboard.press("d")
-        place(page, 3)
+        press(page, d=3)
     context.close()
     assert [event.opinion for event in session.log.file.read().events] == ["agree", "disagree"]
 
@@ -469,16 +479,24 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
     write_cells(plan, ({"plan": header, "id": text, "sentence": "0a"} for text in hostile))
     with served(PlanReading(plan, read, answers, "ann")) as address:
         page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
-        expect(page.locator(".read")).to_have_text(visible(hostile[0]))
         assert faults(page) == []
-        page.keyboard.press("y")
-        expect(page.locator(".read")).to_have_text(visible(hostile[1]))
+        for key, place_after in (("k", 0), ("j", 1), ("y", 0)):
+            page.keyboard.down(key)
+            page.keyboard.down(key)  # held down
+            page.keyboard.up(key)
+            expect(page.locator(".read")).to_have_text(visible(hostile[place_after]))
         page.keyboard.press("z")
         expect(page.locator("#counts")).to_have_text("2 of 2 left")
+        press(page, z="Nothing to undo")
         page.keyboard.press("n")
         expect(page.locator("#counts")).to_have_text("1 of 2 left")
+        expect(page.locator("#progress")).to_have_js_property("value", 1)
+        page.keyboard.press("j")
+        expect(page.get_by_role("button", name="No")).to_have_attribute("aria-pressed", "true")
+        page.reload()
+        expect(page.locator(".read")).to_have_text(visible(hostile[0]))
         page.get_by_role("button", name="Yes").click()
         expect(page.locator(".done")).to_contain_text("All sentences are read")
         page.set_viewport_size(PHONE)
         assert fits(page)
-    assert [row["answer"] for row in read_cells(answers)] == ["no", "yes"]
+    assert [row["answer"] for row in read_cells(answers)] == ["yes", "no"]

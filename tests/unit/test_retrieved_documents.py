@@ -239,7 +239,7 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
     path = tmp_path / "labels.jsonl"
     write_labels(answers((["0a"], ["0a"]), (["0b"], ["0b"])), path)
     out = labeler_command("audit", path)[1]
-    assert "not the same in 1 of 1 retrieval with several responses" in out
+    assert "different in 1 of 1 retrieval with several responses" in out
     assert "66.7 % of 3 sentences flipped, lean to used sentences +1.00 (-1 to 1)" in " ".join(
         out.split()
     )

@@ -30,9 +30,7 @@ const RECORD_KEYS = [
 
 /** Fetch and show the record at a position of the queue. */
 async function visit(position) {
-  const visitNumber = ++review.visit;
   const item = await request(`records/${position}?annotator=${encodeURIComponent(review.annotator)}`);
-  if (visitNumber !== review.visit) return;
   sessionStorage.setItem(STORED_PLACE, String(position));
   show(item);
   scrollTo({ top: 0 });

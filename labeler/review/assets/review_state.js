@@ -25,8 +25,6 @@ const review = {
   looked: false,
   /** @type {Set<string>} questions about the judgment shown that an answer now confirms. */
   asked: new Set(),
-  /** Incremented with every change of record, to recognize late responses. */
-  visit: 0,
 };
 
 /** Move the token from the address, where it could be copied, to the session storage. */
