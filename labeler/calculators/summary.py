@@ -490,12 +490,19 @@ DIFFERS = "(differs)"
 def group_key(metadata: Mapping[str, Any], by: str) -> str:
     """Return the value of the grouping column as a text; empty without a value.
 
-    It is JSON, so that the number 1 and the text "1" are two groups.
+    It is JSON, so that the number 1 and the text "1" are two groups; 1 and 1.0, as data frames make
+    of it, are one.
     """
     value = metadata.get(by)
     if value is None:
         return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        value = int(value)
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+_EXACT = 1 << 53
+"""Floats below are exact whole numbers."""
 
 
 def group_names(keys: Iterable[str]) -> dict[str, str]:

@@ -274,7 +274,8 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
         lines += [str(same) for same in found.same_documents if same.label == label]
         if details:
             lines.append(f"{plural(len(made), 'record')} by {label}|labeler:{__version__}\n")
-        yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
+        if grids or lines:
+            yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
 
 
 def _totals(rows: Sequence[CheckRow]) -> dict[Check, CheckRow]:

@@ -32,7 +32,14 @@ from labeler.comparing.human_matching import (
     record_fields,
 )
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
-from labeler.comparing.sides import Choice, Side, SideOptions, read_side, with_named_groups
+from labeler.comparing.sides import (
+    Choice,
+    Side,
+    SideOptions,
+    mixed_labels,
+    read_side,
+    with_named_groups,
+)
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
     NONE,
@@ -215,11 +222,7 @@ def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
 
 def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
     """Yield limits of the numbers."""
-    if len(side.signatures) > 1:
-        yield (
-            f"the labels were made in {len(side.signatures)} ways, and the numbers are over all of "
-            "them together"
-        )
+    yield from mixed_labels(side.signatures)
     if people.matched.ties:
         yield (
             f"{plural(people.matched.ties, 'tie')} between annotators, with as many yeses as noes "
@@ -278,7 +281,8 @@ class LabelAgreement(Displayed):
             more = ", …" if sum(self.counts.left_out.values()) > len(left_out) else ""
             named = ", ".join(map(repr, left_out))
             lines.append(f"not compared, or cut by another splitter: {named}{more}")
-        return lines
+        both = (self.signatures_a, "labels of A"), (self.signatures_b, "labels of B")
+        return [*lines, *(f"note: {note}" for side in both for note in mixed_labels(*side))]
 
     def in_full(self) -> Iterator[Section]:
         """Yield tables of the coefficients by group, and the numbers of records."""

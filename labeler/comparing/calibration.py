@@ -22,7 +22,7 @@ from labeler.calculators.summary import observations
 from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
-from labeler.comparing.sides import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, mixed_labels, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.thresholds import VERDICTS, probabilities
@@ -444,7 +444,6 @@ def _warnings(people: People, side: Side[Judged], kinds: Sequence[Reliability]) 
                 f"{one.kind}: people judged {plural(one.verdicts, 'verdict')}; a threshold needs "
                 f"{FEWEST} or more"
             )
-    if len(side.signatures) > 1:
-        yield f"the labels were made in {len(side.signatures)} ways; the numbers mix them"
+    yield from mixed_labels(side.signatures)
     if people.matched.ties:
         yield f"left out, because people are tied: {plural(people.matched.ties, 'verdict')}"

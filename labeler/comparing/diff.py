@@ -32,7 +32,7 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.pairs import Pair, PairCounts, others_of, read_pairs
-from labeler.comparing.sides import Side, SideOptions
+from labeler.comparing.sides import Side, SideOptions, mixed_labels
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -268,7 +268,9 @@ class LabelDiff(Displayed):
         """Lines on the records that are paired, and those with other parts on both sides."""
         unlike = self.counts.unlike.items()
         others = (f"of these with another {parts}: {count}" for parts, count in unlike)
-        return [self.counts.in_words(), *others]
+        both = (self.a.signatures, "labels of A"), (self.b.signatures, "labels of B")
+        notes = (f"note: {note}" for side in both for note in mixed_labels(*side))
+        return [self.counts.in_words(), *others, *notes]
 
     def _changed_most(self, *, details: bool = False) -> Iterator[str]:
         """Yield the records that changed most, with the first metric that did, or with all."""

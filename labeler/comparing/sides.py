@@ -221,9 +221,15 @@ def read_side(
 
 
 def with_named_groups(*sides: Side[T]) -> list[Side[T]]:
-    """Return sides with names of groups: a value has the same name on every side."""
-    groups = {kept.group for side in sides for kept in side.labels.values()}
-    names = group_names(group for group in groups if group is not None)
+    """Return sides with names of groups: a value has the same name on every side.
+
+    A number and its text, as of a CSV file, are one group unless one side has both.
+    """
+    names: dict[str, str] = {}
+    for side in sides:
+        groups = {kept.group for kept in side.labels.values()}
+        for group, name in group_names(one for one in groups if one is not None).items():
+            names[group] = max(name, names.get(group, ""), key=len)  # in quotes where one has both
     return [
         replace(
             side,
@@ -363,6 +369,13 @@ class _Contents(Generic[T]):
         if len(self._signatures) > LISTED:
             lines.append(f"  … and {len(self._signatures) - LISTED} more")
         return "\n".join(lines)
+
+
+def mixed_labels(signatures: Collection[str], labels: str = "the labels") -> Iterator[str]:
+    """Yield a warning if labels were made in several ways."""
+    if len(signatures) > 1:
+        ways = f"{labels} were made in {len(signatures)} ways"
+        yield f"{ways}, and the numbers are over all of them together"
 
 
 def quoted(names: Collection[str], total: int | None = None) -> str:

@@ -361,6 +361,8 @@ def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
     value = found(agree(a, "--human", h, "--json"))
     assert any("made in 2 ways" in warning for warning in value["warnings"])
     assert field(value, "overall_supported")["raw"] == 0.5
+    b = labels("b.jsonl", [record(id="r1"), record(id="r2")])
+    assert "note: labels of A were made in 2 ways" in agree(a, b)[1]
 
 
 def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:

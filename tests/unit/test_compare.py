@@ -31,7 +31,7 @@ def row(
     number: int,
     *,
     question: str | None = None,
-    domain: str | bool | None = "law",
+    domain: str | float | None = "law",
     model: str = "test-1",
     trial: int = 0,
     **facts: Any,
@@ -262,12 +262,15 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 
 def test_pairs_are_compared_within_a_column() -> None:
-    """A pair whose sides differ has its own group; a text like another value stands in quotes."""
-    ours = ["law", "health", None, "law", "(differs)", "true"]
-    theirs = [*ours[:3], "art", *ours[4:], True]
+    """A pair whose sides differ has its own group; a text like another value stands in quotes.
+
+    One side may have a number where the other has a whole float or its text.
+    """
+    ours = ["law", "health", None, "law", "(differs)", "true", 2020, "7"]
+    theirs = [*ours[:3], "art", *ours[4:6], 2020.0, 7, True]
     a, b = ([row(n, domain=one) for n, one in enumerate(side)] for side in (ours, theirs))
     found = compare(a, b, "adherence", by="domain").rows
-    groups = ['"(differs)"', '"true"', "(differs)", "(none)", "health", "law"]
+    groups = ['"(differs)"', '"true"', "(differs)", "(none)", "2020", "7", "health", "law"]
     assert [(one.group, one.pairs) for one in found] == [(name, 1) for name in groups]
 
 

@@ -321,6 +321,9 @@ def test_it_finds_both_wrong_verdicts_and_raises_suspicion() -> None:
     assert suspicion > suspicion_score(findings_of(ODD))
     agreeing = SecondOpinion({"a": 0.99, "b": 0.02, "c": 0.99}, frozenset())
     assert suspicion > examine(ODD, agreeing)[1]
+    # .85 is undecided; the odds of .5 are .85 to .15 against support.
+    opinion = SecondOpinion({"a": 0.85, "b": 0.5, "c": 0.0}, frozenset())
+    assert opinion.disagreements(ODD.label) == pytest.approx({"a": 0.5, "b": 0.15, "c": 1.0})
 
 
 def test_general_is_odd_for_a_sentence_with_a_claim() -> None:
