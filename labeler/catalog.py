@@ -379,24 +379,40 @@ def position_of(kind: str, id_: str, positions: Positions) -> int:
     )
 
 
-def check_position(kind: str, place: int, numbers: Collection[str], found: Sequence[Any]) -> None:
-    """Raise a position that is the id of an entry at another position.
+def place_of(
+    kind: str,
+    key: Any,  # noqa: ANN401 - a caller's
+    entries: Sequence[Any],
+    positions: Callable[[], Positions],
+    numbers: Callable[[], Collection[str]],
+) -> Any:  # noqa: ANN401 - a position, or the slice
+    """Return the position that a caller's id or position means; a slice is itself.
 
     Args:
         kind: what the entries are, such as ``record``.
-        place: the position.
-        numbers: the ids that came as whole numbers.
-        found: the entry at the position; empty if it is out of range.
+        key: the id, position or slice.
+        entries: each with an id.
+        positions: returns those of all ids.
+        numbers: returns the ids that came as whole numbers.
 
     Raises:
-        UsageError: it is such an id.
+        UnknownName: no entry has the id.
+        UsageError: several entries have it, the key is of another type, or a position is such a
+            number, and the id of an entry at another position.
     """
+    if isinstance(key, str):
+        return position_of(kind, key, positions())
+    check_key(kind, key)
+    if isinstance(key, slice):
+        return key
+    place = operator.index(key)
     id_ = str(place)
-    if id_ in numbers and [one.id for one in found] != [id_]:
+    if id_ in numbers() and [one.id for one in entries[place : place + 1]] != [id_]:
         raise UsageError(
             f"[{id_}] is the id of a {kind} that is not at position {id_}: take the {kind} with "
             f"this id by its text, ['{id_}'], and the one at this position with list(…)[{id_}]"
         )
+    return place
 
 
 def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any type

@@ -25,7 +25,7 @@ from labeler.errors import UsageError, path_in
 from labeler.labels.answering import RunCost
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, requested_kind
 from labeler.outcomes_object import Outcomes
-from labeler.sentences.display import VIEWS, View
+from labeler.sentences.display import VIEWS
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
@@ -358,7 +358,7 @@ def _html(record: LabelRecord) -> str:
     return record_html(record)
 
 
-VIEWS[LabelRecord] = View(_text, _html)
+VIEWS[LabelRecord] = _text, _html
 
 
 # Stored labels.
@@ -428,7 +428,10 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
         view = list(records_of(stored_outcomes(name), "label"))
     elif is_here and place.is_file() and not (is_table(name) or is_gzipped(place)):
         view = LabelView(name)
-        if cost is None and not _has_labels(view):  # later, if a run has just written it
+        # If a run has just written it, they are looked at later. A row that could not be read may
+        # be one of scores.
+        labels = (one for one in view if not view.others or requested_kind(one) == "label")
+        if cost is None and next(labels, None) is None:
             others = f"; numbers of other records: labeler metrics {name}" if view.others else ""
             raise UsageError(f"{name} has no labels{others}")
     else:
@@ -436,10 +439,3 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
         next(iter(view), None)  # a path that cannot be read is reported here
     named = Path(name).name or name
     return Labels(view, name=named, cost=cost, given=given)
-
-
-def _has_labels(view: LabelView) -> bool:
-    """Return True for a label or a failure to label; unreadable rows may be those of scores."""
-    if not view.others:
-        return bool(view)
-    return any(requested_kind(one) == "label" for one in view)

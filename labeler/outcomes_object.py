@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import zip_longest
@@ -14,8 +13,7 @@ from labeler.calculators.measuring import metrics, summary
 from labeler.calculators.outcomes import checked, measurable
 from labeler.catalog import (
     Positions,
-    check_key,
-    check_position,
+    place_of,
     position_of,
     positions_of,
     with_named_keywords,
@@ -104,16 +102,13 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             UsageError: several rows have the id; the message has their positions. Or the rows came
                 with whole numbers as ids, and the position is the id of another row.
         """
-        if isinstance(key, str):
-            return self._outcomes[position_of("record", key, self._positions)]
-        check_key("record", key)
-        if isinstance(key, slice):
-            return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
-        place = operator.index(key)
-        if self._number_ids:
-            found = self._outcomes[place : place + 1]
-            check_position("record", place, self._number_ids, found)
-        return self._outcomes[place]
+        place = place_of(
+            "record", key, self._outcomes, lambda: self._positions, lambda: self._number_ids
+        )
+        if isinstance(place, slice):
+            return type(self)(self._outcomes[place], name=self.name, given=self._given.part(place))
+        found: T = self._outcomes[place]
+        return found
 
     @cached_property
     def _positions(self) -> Positions:

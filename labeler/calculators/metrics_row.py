@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
@@ -17,10 +16,8 @@ from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.tally import RowFacts, outcome_profile, tally
 from labeler.catalog import (
-    check_key,
-    check_position,
     named_keywords,
-    position_of,
+    place_of,
     positions_of,
     unknown,
 )
@@ -131,14 +128,10 @@ class MetricsTable(Displayed, list[MetricsRow]):
             UnknownName: no row has the id; the message has near ones.
             UsageError: several rows have it, or a position is the id of another row.
         """
-        if isinstance(key, str):
-            key = position_of("row", key, positions_of(row.id for row in self))
-        check_key("row", key)
-        if self.number_ids and not isinstance(key, slice):
-            place = operator.index(key)
-            found = super().__getitem__(slice(place, place + 1))
-            check_position("row", place, self.number_ids, found)
-        return super().__getitem__(key)
+        positions = partial(positions_of, (row.id for row in self))
+        place = place_of("row", key, self, positions, lambda: self.number_ids)
+        found: MetricsRow | list[MetricsRow] = super().__getitem__(place)
+        return found
 
     def _display(self) -> Display:
         ids = list(dict.fromkeys(name for row in self for name in row.metrics))

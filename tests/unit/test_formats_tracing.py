@@ -255,14 +255,10 @@ def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> 
     (row,) = rows = summary(intervals=labeler.Intervals())
     log_summary(rows, tmp_path / "labels.jsonl")
     assert row.interval is not None
-    assert run.metrics == {
-        "relevance": row.mean,
-        "relevance.defined": 12,
-        "relevance.undefined": 0,
-        "relevance.failed": 1,
-        "relevance.low": row.interval.low,
-        "relevance.high": row.interval.high,
-    }
+    ends = {"low": row.interval.low, "high": row.interval.high}
+    counts = {"defined": 12, "undefined": 0, "failed": 1} | ends
+    assert run.metrics.pop("relevance") == row.mean
+    assert run.metrics == {f"relevance.{name}": value for name, value in counts.items()}
     assert run.tags["labeler.signature.relevance"] == row.signature(labeler.__version__)
     assert run.artifacts == [str(tmp_path / "labels.jsonl")]
 
@@ -270,13 +266,8 @@ def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> 
 def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     """Odd characters count as _; a metric without a mean has counts alone."""
     (row,) = summary()
-    groups = {
-        "east 1": "east 1",
-        "a:é\n=b": "a_é__b",
-        "..": "_",
-        "/a//b/": "_a__b_",
-        "x" * 400: "x" * 72,
-    }
+    groups = {"east 1": "east 1", "a:é\n=b": "a_é__b", "..": "_", "/a//b/": "_a__b_"}
+    groups["x" * 400] = "x" * 72
     for group, name in groups.items():
         log_summary([replace(row, group=group)])
         assert run.metrics[f"relevance/{name}"] == row.mean

@@ -150,14 +150,8 @@ def test_an_edited_record_has_a_fault() -> None:
 def request_for(example: KeyedExample) -> Task[QuestionsAnswer]:
     """The request for a record's questions."""
     signature = samples.signature(prompt="trace/v1")
-    return Task(
-        questions_key(example, signature),
-        example,
-        signature,
-        load_questions_prompt(),
-        load_schema(SCHEMA),
-        QuestionsKind(),
-    )
+    key, schema = questions_key(example, signature), load_schema(SCHEMA)
+    return Task(key, example, signature, load_questions_prompt(), schema, QuestionsKind())
 
 
 def user_message(*response: str) -> str:

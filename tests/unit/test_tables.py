@@ -178,7 +178,8 @@ def test_a_position_that_is_the_id_of_another_row_is_rejected() -> None:
     """Where ids came as whole numbers; the error names the key and the position."""
     labels = labeled([{**row, "id": number} for row, number in zip(ROWS, [2, 1, 0], strict=True)])
     for found in (labels, labels.metrics(), labels[:]):
-        assert found[1].id == found["1"].id == found[-2].id == "1"
+        assert found[1].id == found[-2].id == "1"
+        assert [found[one].id for one in "210"] == [*"210"]
         with pytest.raises(UsageError, match=r"its text, \['0'\], .*list\(…\)\[0\]"):
             found[0]
     assert [one.id for one in reversed(labels)] == ["0", "1", "2"]

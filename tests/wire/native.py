@@ -120,7 +120,14 @@ def _joined(parts: list[Json]) -> str:
     return text
 
 
-# Anthropic: the Messages API, which counts cached tokens apart
+def _apart(names: str) -> Callable[[int, int, int], Json]:
+    """The usage of a provider that counts cached tokens apart."""
+    return lambda prompt, cached, answer: {
+        "usage": dict(zip(names.split(), (prompt - cached, answer, cached, 0), strict=True))
+    }
+
+
+# Anthropic: the Messages API
 
 _ANTHROPIC_TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
@@ -167,22 +174,8 @@ _ANTHROPIC = Form(
     said=lambda text: {"type": "text", "text": text},
     call={"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"},
     chat=_anthropic_chat,
-    wrapped=lambda model, blocks, finish: {
-        "id": "msg_stub",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": blocks,
-        "stop_reason": finish,
-    },
-    usage=lambda prompt, cached, answer: {
-        "usage": {
-            "input_tokens": prompt - cached,
-            "output_tokens": answer,
-            "cache_read_input_tokens": cached,
-            "cache_creation_input_tokens": 0,
-        }
-    },
+    wrapped=lambda model, blocks, end: {"model": model, "content": blocks, "stop_reason": end},
+    usage=_apart("input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens"),
     error=lambda status, message: {
         "type": "error",
         "error": {"type": _ANTHROPIC_TYPES.get(status, "api_error"), "message": message},
@@ -247,7 +240,7 @@ _GEMINI = Form(
 )  # fmt: skip
 
 
-# Bedrock: the operation Converse, which counts cached tokens apart, and in the total
+# Bedrock: the operation Converse
 
 
 def _bedrock_chat(call: Call, model: str) -> Json:
@@ -282,14 +275,7 @@ _BEDROCK = Form(
         "stopReason": finish,
         "metrics": {"latencyMs": 1},
     },
-    usage=lambda prompt, cached, answer: {
-        "usage": {
-            "inputTokens": prompt - cached,
-            "outputTokens": answer,
-            "cacheReadInputTokens": cached,
-            "cacheWriteInputTokens": 0,
-        }
-    },
+    usage=_apart("inputTokens outputTokens cacheReadInputTokens cacheWriteInputTokens"),
     error=lambda status, message: {"Message" if status == 403 else "message": message},
 )
 

@@ -6,16 +6,16 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
 from openai.resources.files import AsyncFilesWithRawResponse
 from pydantic import BaseModel
 
-from labeler.data.lines import BOM, durable
+from labeler.data.lines import BOM, bounded_lines, durable, file_errors
 from labeler.errors import (
     FatalJudgeError,
     JudgeError,
@@ -23,8 +23,10 @@ from labeler.errors import (
     count_of,
     number_in,
 )
+from labeler.judges.limits import number_of
 from labeler.judges.openai.address import MaskedBytes
 from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -33,9 +35,11 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
 )
+from labeler.judges.openai.reading import json_of, object_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, quote, read_server
+from labeler.judges.openai.server_errors import stated_error
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import ENDPOINT
@@ -49,6 +53,8 @@ _BEGIN = 1000
 """Bytes of a file of answers that show whether it is one."""
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
+OK = 200
+_STATUSES, _SUCCESSES = range(100, 1000), range(200, 300)
 _MOST_LOOKS, _LOOK_PAUSE = 60, 5.0
 """Looks at an uploaded file at most, and seconds before each."""
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
@@ -281,6 +287,69 @@ class OpenAIBatches:
         if self._opened is None:
             self._opened = open_client(self._server, self.timeout)
         return self._opened
+
+
+class AnswerLine(NamedTuple):
+    """One line of an answer file."""
+
+    text: str
+    key: str
+    status: int
+    body: object
+    """The completion; of another status, what states the error."""
+    is_sent: bool = True
+    """False if the request was not even sent, such as in a batch that expired."""
+
+    @property
+    def completion(self) -> Completion:
+        """The completion, or the error in its place."""
+        if self.status != OK:
+            return Completion(error=stated_error(self.body, self.status))
+        return read_completion(object_of(self.body))
+
+
+def answer_lines(path: Path, start: int = 0) -> Iterator[tuple[int, AnswerLine | None]]:
+    """Yield the lines of an answer file; ``None`` stands for one that cannot be read.
+
+    Args:
+        path: of the file.
+        start: place of the first line, in bytes.
+
+    Yields:
+        The place of a line, and what it holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    with file_errors(str(path)), path.open("rb") as file:
+        file.seek(start)
+        for content in bounded_lines(file):
+            line = content.removeprefix(BOM)
+            if line.strip():
+                yield start, parse_line(line.decode(errors="replace"))
+            start = file.tell()
+
+
+def parse_line(text: str) -> AnswerLine | None:
+    """Return what a line of an answer file holds; ``None`` if it cannot be read."""
+    line = object_of(json_of(text.encode()))
+    key, response = line.get("custom_id"), object_of(line.get("response"))
+    body: object = response if "choices" in response else response.get("body")  # vLLM
+    if isinstance(body, str):  # as some servers write it
+        body = json_of(body.encode("utf-8", "replace"))
+    body = object_of(body)
+    # Some servers leave it out.
+    status = number_of(str(response.get("status_code") or (OK if body else ""))) or 0
+    if not isinstance(key, str):
+        return None
+    if status in _STATUSES:
+        stated = body or line.get("error")  # vLLM
+        return AnswerLine(text, key, OK if status in _SUCCESSES else int(status), stated)
+    is_error = isinstance(line.get("error"), dict)
+    return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
+
+
+UNREAD = AnswerLine("", "", 0, None)
 
 
 async def _described(call: Awaitable[Any]) -> RemoteBatch:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from labeler.catalog import named_keywords
 from labeler.errors import (
@@ -29,15 +29,18 @@ from labeler.errors import (
     UsageError,
 )
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.retries import settle_end
+from labeler.judges.openai.address import host_of
+from labeler.judges.openai.attempts import AttemptLog
+from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.reading import at
+from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.openai.retries import Once, final_error, settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.answers import OK, Judged, answer_lines, judge
-from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.client import OK, UNREAD, OpenAIBatches, answer_lines, parse_line, run
 from labeler.plugins.batch.folder import (
     Batch,
     BatchRequest,
@@ -205,11 +208,11 @@ class _Collector:
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
                     batch.save(crowded_out=again, file_id=None, remote=None)
-                    self.report(
-                        f"{batch.name}: the account's queue is full; it is handed in again when "
-                        "others have ended; if it never fits, cancel it and submit fewer rows"
+                    raise JudgeError(
+                        "the account's queue is full; it is handed in again when others have "
+                        "ended; if it never fits, submit fewer rows at a time",
+                        reason="rate_limit",
                     )
-                    return
                 batch.save(remote=remote)
             files = await self._fetched(batch, remote)
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
@@ -249,19 +252,16 @@ class _Collector:
                 "later, to look again; nothing is asked again meanwhile",
                 reason="incomplete",
             )
-        files = []
-        for kind, file_id in (("output", remote.output_file), ("errors", remote.error_file)):
-            path = batch.file(kind)
+        named = {"output": remote.output_file, "errors": remote.error_file}
+        for path, file_id in ((batch.file(kind), file_id) for kind, file_id in named.items()):
             try:
                 if file_id and not path.exists():
                     await self.client.download(file_id, path)
             except JudgeError as error:
-                if error.reason != "not_found" or kind == "output":
+                if error.reason != "not_found" or file_id == remote.output_file:
                     raise
                 self.report(f"{batch.name}: its file of errors is gone")
-            else:
-                files += [path] * bool(file_id)
-        return files
+        return [path for path in map(batch.file, named) if path.exists()]
 
 
 @dataclass
@@ -339,7 +339,8 @@ class _Answers:
         for request in self.batch.requests():
             lines = [next(answer_lines(*place))[1] for place in places.get(request.key, ())]
             sent = [line for line in lines if line and line.is_sent]
-            for line in [line for line in sent if line.is_answer] or sent[:1]:
+            answers = [line for line in sent if line.status == OK and at(line.body, "choices")]
+            for line in answers or sent[:1]:
                 answered = (*request.answers, line.text)
                 judged = request.model_copy(update={"answers": answered})
                 state, is_answered = judge(judged, self.batch.spec), line.status == OK
@@ -442,3 +443,58 @@ class _Answers:
             "collect again later, to fetch the files again; nothing is asked again meanwhile",
             reason="incomplete",
         )
+
+
+@dataclass
+class Judged:
+    """The state of a request after its answers, which mean the same as online.
+
+    Attributes:
+        log: of its attempts; the next one has its cap.
+        messages: of the next request.
+        outcome: ``None`` if the request has to be sent, or sent again.
+        flaw: why the last answer is unusable.
+        broken: contract violations of the last answer, by kind.
+    """
+
+    log: AttemptLog
+    messages: Messages
+    outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
+    flaw: ObservedError | None = None
+    broken: Mapping[str, int] = field(default_factory=dict)
+
+
+def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
+    """Judge the answers to a request, one after the other, by the rules of the online judge."""
+    task, host = request.task, host_of(spec.base_url)
+    log = AttemptLog(task, cap=spec.max_output_tokens)
+    state, once = Judged(log, task.messages), Once()
+    for text in request.answers:
+        before = Counter(log.broken_contracts())
+        log.attempts, log.violations = log.attempts + 1, ()
+        found, detail = (parse_line(text) or UNREAD).completion, ""
+        state.flaw = flaw = log.record_completion(found)
+        if flaw is not None:
+            is_longer = flaw.kind == "truncated" and log.raise_cap()
+            rule = find_rule(flaw)
+            is_again = is_longer or (rule.policy in RETRIED and not once.is_last(rule))
+        else:
+            is_again, once = log.reasks < spec.reasks, Once()
+            try:
+                answer = log.read(found.content)
+            except ValidationError as error:
+                state.flaw, detail = log.rejection(error)
+                state.messages = log.reask_messages()
+            else:
+                # The time that the answer took inside the batch is not known.
+                facts = log.facts(host).model_copy(update={"seconds": None})
+                state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
+        state.broken = Counter(log.broken_contracts()) - before
+        if state.flaw is not None and not is_again:
+            failed = AttemptFailed(state.flaw, detail)
+            failed.stops = False  # the lines of a batch are answered already
+            who = f"batch, model {spec.model!r} at {host}"
+            error_ = final_error(failed, who, log.attempts, spec.timeout, **log.in_vain())
+            state.outcome = cast("UnusableAnswer", error_)
+            break
+    return state

@@ -79,7 +79,13 @@ def status(
     elif views:
         _print_table(views)
         if not any(view.looked_up for view in views):
-            _print_unreached(store)
+            for batch in [one for one in batches(store) if one.is_open][:1]:
+                query = command("status", store=store, server=batch.server)
+                notify(
+                    f"{batch.spec.base_url} was not queried: its batches are shown as of "
+                    f"submission or the last collection; `{query}` asks, with its key in "
+                    "OPENAI_API_KEY"
+                )
     else:
         notify(f"{store} has no batches")
 
@@ -203,17 +209,6 @@ def _print_collection(done: Collection) -> None:
         notify(
             f"{plural(done.still_open, 'file')} not answered yet: collect again later, or with "
             "--wait; files of answers are kept"
-        )
-
-
-def _print_unreached(store: str) -> None:
-    """Name the address of the open batches, which was not queried, and the command that does."""
-    opened = [batch for batch in batches(store) if batch.is_open]
-    for batch in opened[:1]:
-        query = command("status", store=store, server=batch.server)
-        notify(
-            f"{batch.spec.base_url} was not queried: its batches are shown as of submission or the "
-            f"last collection; `{query}` asks, with its key in OPENAI_API_KEY"
         )
 
 

@@ -154,11 +154,6 @@ class Batch(Frozen, frozen=False):
         return self.path.name
 
     @property
-    def store(self) -> Path:
-        """Folder of the store."""
-        return self.path.parent.parent
-
-    @property
     def round(self) -> int:
         """How often its requests were sent: 1 for the first time."""
         return self.name.count("-") - 1
@@ -194,7 +189,8 @@ class Batch(Frozen, frozen=False):
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
-        return command(action, self.name, *options, store=self.store, server=self.server)
+        store = self.path.parent.parent
+        return command(action, self.name, *options, store=store, server=self.server)
 
     def file(self, kind: str) -> Path:
         """Return a file of the batch: ``lines``, ``output`` and so on."""

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 from labeler.calculators.agreement import (
     PAIR,
@@ -28,7 +28,7 @@ from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_sections
 from labeler.labels.signature import canonical_json
 from labeler.plugins.scores.criteria import Criterion
-from labeler.plugins.scores.metrics import Case, Configuration
+from labeler.plugins.scores.metrics import Case, Configuration, Score
 from labeler.sentences.display import Column, Grid, Section, number
 
 Among = Literal["repeats", "judges"]
@@ -99,22 +99,22 @@ def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> lis
         intervals: True for intervals of the coefficients.
     """
     found: list[Panel] = []
-    judges: dict[bytes, list[tuple[Configuration, list[_Rated]]]] = {}
+    judges: dict[bytes, list[tuple[str, _Rated]]] = {}
+    firsts: dict[bytes, Configuration] = {}
     for one in scores:
         if one.criterion is None:  # all of it failed
             continue
-        repeats = {n: _complete(cases, one) for n, cases in one.repeats().items()}
+        repeats = [(one.label(n), _complete(cases, one)) for n, cases in one.repeats().items()]
         facts = one.criterion.facts()
         facts.pop("steps", None)  # a judge may write them itself
-        judges.setdefault(canonical_json(facts), []).append((one, [*repeats.values()]))
+        criterion = canonical_json(facts)
+        firsts.setdefault(criterion, one)
+        judges.setdefault(criterion, []).append(_as_one(one, [rated for _, rated in repeats]))
         if len(repeats) > 1:
-            raters = [(one.label(number), rated) for number, rated in repeats.items()]
-            found.append(_panel(one, one.criterion, "repeats", raters, intervals))
-    for several in judges.values():
-        first = several[0][0]
-        if len(several) > 1 and first.criterion is not None:
-            raters = [_as_one(*each) for each in several]
-            found.append(_panel(first, first.criterion, "judges", raters, intervals))
+            found.append(_panel(one, "repeats", repeats, intervals))
+    for criterion, raters in judges.items():
+        if len(raters) > 1:
+            found.append(_panel(firsts[criterion], "judges", raters, intervals))
     return found
 
 
@@ -139,12 +139,9 @@ def _common(raters: Sequence[_Rated]) -> list[int]:
 
 
 def _panel(
-    of: Configuration,
-    criterion: Criterion,
-    among: Among,
-    raters: Sequence[tuple[str, _Rated]],
-    intervals: bool,
+    of: Configuration, among: Among, raters: Sequence[tuple[str, _Rated]], intervals: bool
 ) -> Panel:
+    criterion = cast("Criterion", of.criterion)
     common = _common([rated for _, rated in raters])
     exact = [[rated[unit] for _, rated in raters] for unit in common]
     scores = [[float(score) for score in given] for given in exact]
@@ -156,7 +153,8 @@ def _panel(
         del found["kappa"]
     clusters = None
     if intervals and count <= MOST_RECORDS:
-        asked = {one.unit: one.question_group for one in of.scores()}
+        scored = (one for _, _, one in of.outcomes if isinstance(one, Score))
+        asked = {one.unit: one.question_group for one in scored}
         clusters, groups = observations([asked[unit] for unit in common])
         extremes = extreme_patterns(scale[0], scale[-1], len(raters))
         drawn = drawn_intervals(

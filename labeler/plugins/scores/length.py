@@ -27,7 +27,7 @@ from labeler.calculators.significance import Undefined, effective_count, student
 from labeler.calculators.summary import observations
 from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_lines, print_sections
-from labeler.plugins.scores.metrics import Case, Configuration
+from labeler.plugins.scores.metrics import Configuration
 from labeler.sentences.display import Column, Grid, Section, number
 
 CHARACTERS = 1000
@@ -161,20 +161,17 @@ def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
     better. Compare it with the slope of a criterion that length cannot improve, or of human
     scores.
     """
-    return [
-        _effect(one, one.label(repeat), cases.values())
-        for one in scores
-        for repeat, cases in one.repeats().items()
-    ]
-
-
-def _effect(of: Configuration, label: str, cases: Iterable[Case]) -> LengthEffect:
-    valued = [(case.scores[0], case.ratio(of).value) for case in cases if not case.failed]
-    scored = [(first, value) for first, value in valued if value is not None]
-    clusters, groups = observations([first.question_group for first, _ in scored])
-    lengths = [first.length / CHARACTERS for first, _ in scored]
-    line = fit_slope(lengths, [float(value) for _, value in scored], groups=groups)
-    return LengthEffect(of.name, label, len(scored), line, clusters)
+    found = []
+    for one in scores:
+        for repeat, cases in one.repeats().items():
+            valued = [(c.scores[0], c.ratio(one).value) for c in cases.values() if not c.failed]
+            scored = [(first, float(value)) for first, value in valued if value is not None]
+            clusters, groups = observations([first.question_group for first, _ in scored])
+            lengths = [first.length / CHARACTERS for first, _ in scored]
+            line = fit_slope(lengths, [value for _, value in scored], groups=groups)
+            effect = LengthEffect(one.name, one.label(repeat), len(scored), line, clusters)
+            found.append(effect)
+    return found
 
 
 _EXPLANATION = (

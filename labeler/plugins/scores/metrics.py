@@ -199,12 +199,6 @@ class Configuration:
             self.methods.add(outcome.method)
             self.outcomes.append((outcome.id, trial, Score.of(outcome)))
 
-    def scores(self) -> Iterator[Score]:
-        """Yield its scores."""
-        for _, _, outcome in self.outcomes:
-            if isinstance(outcome, Score):
-                yield outcome
-
     @property
     def trials_per_score(self) -> int:
         """Trials whose mean is one score; 1 if the records disagree."""

@@ -14,7 +14,7 @@ import re
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib.util import find_spec
@@ -266,21 +266,21 @@ class LexicalEmbedder(_LocalEmbedder):
 
 
 def _vector(text: str) -> Vector:
+    """Return the direction of a text's n-grams of letters, with marks at word boundaries."""
+    words = (f"<{word}>" for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    runs = Counter(
+        word[start : start + size]
+        for word in words
+        for size in _RUNS
+        for start in range(len(word) - size + 1)
+    )
     numbers = [0.0] * DIMENSIONS
-    for run, count in Counter(_runs(text)).items():
+    for run, count in runs.items():
         digest = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
         place, is_positive = divmod(int.from_bytes(digest), 2)
         numbers[place % DIMENSIONS] += math.sqrt(count) if is_positive else -math.sqrt(count)
     length = math.sqrt(math.fsum(number * number for number in numbers))
     return as_vector([number / length for number in numbers] if length else numbers)
-
-
-def _runs(text: str) -> Iterator[str]:
-    """Yield the n-grams of letters, with marks at word boundaries."""
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
-        marked = f"<{word}>"
-        for size in _RUNS:
-            yield from (marked[start : start + size] for start in range(len(marked) - size + 1))
 
 
 class WordLlamaEmbedder(_LocalEmbedder):
