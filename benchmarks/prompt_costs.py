@@ -24,7 +24,7 @@ import labeler
 from harness import line
 from judge_dialects import write_block
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.request import marks_prefix, spec_of
+from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
@@ -94,7 +94,7 @@ def cacheable(model: str, start: int) -> int:
     """Return how many tokens of a common start OpenAI caches: in steps unless its end is marked."""
     if start < SHORTEST_CACHED:
         return 0
-    return start if marks_prefix(spec_of(model, {})) else start // _STEP * _STEP
+    return start if spec_of(model, {}).marks_prefix else start // _STEP * _STEP
 
 
 def measured(python: str, name: str, examples: Sequence[KeyedExample]) -> Measured:

@@ -32,7 +32,7 @@ from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
 from labeler.data.corrections.file import independent, is_corrections_file, read_corrections
-from labeler.data.formats import read_source
+from labeler.data.formats import read_file
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow, UsageError
 from labeler.labels.answering import configuration
@@ -134,7 +134,7 @@ def _contradiction(known: HumanLabel, label: HumanLabel) -> UsageError:
 
 def _rows(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the rows of a file with their places; empty cells of text are ``None``."""
-    for row in read_source(str(path)):
+    for row in read_file(str(path)):
         if isinstance(row.fields, BadRow):
             raise row.fields
         fields = row.fields

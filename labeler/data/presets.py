@@ -120,9 +120,12 @@ def recognized(
     notices: dict[str, str] = {}
     found = only_preset(row, where, own)
     if not found:
-        numbered = with_numbered(row, own)
-        if numbered is None:
+        has_documents = row.get("documents") is not None or own.reads("documents", row)
+        names = [] if has_documents else numbered_documents(row)
+        if not names:
             return None, notices
+        paths = Choice(tuple(ColumnPath(name, (name,)) for name in names), combined=True)
+        numbered = replace(own, choices={**own.choices, "documents": (paths,)})
         read = str(numbered.choices["documents"][0]).replace(",", ", ")
         notices["numbered"] = f"{where} has numbered documents, read in this order: {read}"
         if is_native(row, numbered.choices) or not (found := only_preset(row, where, numbered)):
@@ -290,8 +293,10 @@ def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
         return {}
     last = {"reference": len(_NOUNS["reference"])}
     is_several = _are_texts(value) or (not isinstance(value, str) and path.endswith("answers"))
-    if field == "response" and is_several and not path.endswith("choices"):
-        return last  # several answers are the right ones, but for options
+    is_right = is_several or not {"doc", "document"}.isdisjoint(path.lower().split(".")[:-1])
+    # Several answers are the right ones, but for options; so are those in a data set's document.
+    if field == "response" and is_right and not path.endswith("choices"):
+        return last
     return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
 
@@ -324,15 +329,6 @@ def _sorted(marked: list[tuple[str, str]]) -> list[str]:
     known = (one for one in _LETTERS if one[0] in marks and marks.issubset(one))
     order = next(known, []) if len(marks) > 1 else []
     return [name for mark in order for own, name in marked if own == mark]
-
-
-def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
-    """Return the user's columns with numbered ones as the documents; ``None`` without any."""
-    has_documents = row.get("documents") is not None or own.reads("documents", row)
-    if has_documents or not (names := numbered_documents(row)):
-        return None
-    paths = tuple(ColumnPath(name, (name,)) for name in names)
-    return replace(own, choices={**own.choices, "documents": (Choice(paths, combined=True),)})
 
 
 def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
@@ -381,8 +377,9 @@ def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> I
 
 def _fits(field: str, value: object) -> bool:
     if field == "documents":
-        is_text = isinstance(value, str) and bool(value.strip())
-        return is_text or value == [] or any(read_documents(value) or ())
+        if isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value):
+            return True  # empty, or an error names the field with the texts
+        return bool(value.strip() if isinstance(value, str) else any(read_documents(value) or ()))
     if _are_texts(value):
         return field == "reference"
     return isinstance(said(value, "question" if field == "question" else "response"), str)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from functools import lru_cache
-from typing import NamedTuple
 
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import CLAIMS, SUPPORT, USE
@@ -34,22 +33,16 @@ _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\ufffd")
 """Fillers that Unicode calls letters, the blank Braille cell, and the replacement character."""
 
 
-class Overruled(NamedTuple):
-    """A label after the rule was applied.
+def overrule(
+    label: GPTLabelingOutput, example: KeyedExample
+) -> tuple[GPTLabelingOutput, dict[str, int]]:
+    """Remove support and utilization from the label of a response without content.
 
-    Attributes:
-        label: the label; unchanged if the response has content.
-        counts: number of overruled verdicts by kind; empty if none was overruled.
+    Returns:
+        The label, and the number of overruled verdicts by kind; empty if none was overruled.
     """
-
-    label: GPTLabelingOutput
-    counts: dict[str, int]
-
-
-def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
-    """Remove support and utilization from the label of a response without content."""
     if not is_without_content(example):
-        return Overruled(label, {})
+        return label, {}
     judged = label.sentence_support_information
     neutral = _neutral_claims(label)
     counts = Counter(
@@ -70,7 +63,7 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
         "all_utilized_sentence_keys": (),
         **neutral,
     }
-    return Overruled(label.model_copy(update=changes), dict(+counts))
+    return label.model_copy(update=changes), dict(+counts)
 
 
 _NEUTRAL: dict[str, dict[str, object]] = {

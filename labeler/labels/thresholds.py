@@ -117,7 +117,7 @@ def at_thresholds(record: LabelRecord, thresholds: Mapping[str, float]) -> Label
     if "relevance" in moved:
         explained = record.label.relevance_explanation
         changes["relevance_explanation"] = _noted(f"threshold {moved['relevance']:g}", explained)
-    label = overrule(record.label.model_copy(update=changes), record.example).label
+    label, _ = overrule(record.label.model_copy(update=changes), record.example)
     signature = record.signature.model_copy(update={"thresholds": moved})
     view = {
         "key": label_key(record.example, signature),

@@ -387,20 +387,8 @@ class Display:
         return "".join(parts)
 
 
-class View(NamedTuple):
-    """A fuller view of a value than its :class:`Display`.
-
-    Attributes:
-        text: returns what ``print`` shows.
-        html: returns what a notebook shows.
-    """
-
-    text: Callable[[Any], str]
-    html: Callable[[Any], str]
-
-
-VIEWS: dict[type, View] = {}
-"""Fuller views by class, which packages above register."""
+VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {}
+"""Fuller views by class, for ``print`` and for a notebook, which packages above register."""
 
 
 class Displayed:
@@ -417,11 +405,11 @@ class Displayed:
 
     def __str__(self) -> str:
         view = VIEWS.get(type(self))
-        return view.text(self) if view else repr(self)
+        return view[0](self) if view else repr(self)
 
     def _repr_html_(self) -> str:
         view = VIEWS.get(type(self))
-        return view.html(self) if view else self._display().html()
+        return view[1](self) if view else self._display().html()
 
 
 def display_of(value: Displayed) -> Display:

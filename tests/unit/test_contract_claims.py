@@ -277,9 +277,10 @@ def test_claims_of_a_response_that_says_nothing_are_neither_true_nor_false() -> 
     assert label.response_claims == tuple(changed(claim, **neutral) for claim in claims)
     assert label.reference_claims == (expects(["0a"]), TOLD[1])
     assert overrule(label, empty) == (label, {})
-    lone = overrule(claims_output([says("a", on_topic=True)]), keyed_example(response=[":"]))
-    assert lone.counts == {CLAIMS: 1}
-    assert "relevant_to_question=False" in repr(lone.label)
+    said = claims_output([says("a", on_topic=True)])
+    lone, counts = overrule(said, keyed_example(response=[":"]))
+    assert counts == {CLAIMS: 1}
+    assert "relevant_to_question=False" in repr(lone)
 
 
 def kinds(answer: GPTLabelingOutput | VerbatimLabel) -> list[tuple[str, tuple[str, ...]]]:

@@ -179,7 +179,7 @@ def test_any_text_keeps_the_contract(
         assert type(label) is PROFILES[profile].output
         assert check_label(label, example) == (label, {}, ())
         assert lowered(label, GPTLabelingOutput) == trace.answer
-        denied = overrule(label, example).label
+        denied, _ = overrule(label, example)
         assert check_label(denied, example) == (denied, {}, ())
         json.loads(label.model_dump_json())
     scores = trace.scores

@@ -60,21 +60,9 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got a number"),
         (line(id=True), "wrong_type", "'id' is a [a-z]+; it must be a text or a whole number"),
         (line(id=""), "wrong_type", "'id' is empty"),
-        (
-            line(documents_sentences=[[3]]),
-            "wrong_type",
-            r"documents_sentences\[0\] must hold texts",
-        ),
-        (
-            line(documents_sentences='["D.'),
-            "wrong_type",
-            "'documents_sentences' must be a list of sentences for each document, got a text",
-        ),
-        (
-            line(response="a\ud800b"),
-            "lone_surrogate",
-            r"'response' has a lone surrogate U\+D800 at character 1",
-        ),
+        (line(documents_sentences=[[3]]), "wrong_type", r"sentences\[0\] must hold texts"),
+        (line(documents_sentences='["D.'), "wrong_type", "sentences for each document, got a text"),
+        (line(response="a\ud800b"), "lone_surrogate", r"'response' has .* U\+D800 at character 1"),
         (line(documents=["x", "\udfff"]), "lone_surrogate", "'documents'"),
         (line(tag={"k": ["\ud800"]}), "lone_surrogate", "'metadata'"),
     ],
@@ -141,15 +129,10 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
     assert (second.id, second.reason) == (f"{tmp_path}/rows.jsonl:3", "id_conflict")
     assert f"id '1' is already used at {tmp_path}/rows.jsonl:1" in second.message
     assert (first.id, third.id) == ("1", "2")
-
-
-def test_ids_in_two_forms_of_unicode_are_named() -> None:
-    """They look alike, and stay two records."""
-    told: list[str] = []
-    ids = ["caf\u00e9", "cafe\u0301", "caf\u00e9"]
-    rows = RowStream(open_rows([{**GOOD, "id": one} for one in ids]), notice=told.append)
-    assert [row.content.id for row in rows] == ids
-    assert "row 2 has the id 'cafe\u0301' of row 1" in "".join(told)
+    told, ids = list[str](), ["\u00e9", "e\u0301", "\u00e9"]  # they look alike, and stay two
+    again = RowStream(open_rows([{**GOOD, "id": one} for one in ids]), notice=told.append)
+    assert [row.content.id for row in again] == ids
+    assert "row 2 has the id 'e\u0301' of row 1" in "".join(told)
 
 
 def test_a_row_without_an_id_is_named_by_its_content() -> None:

@@ -107,15 +107,9 @@ RULES = {
     "": [],
     " \n \n": [],
     # Every line is cut.
-    "This line stops here\nand this line goes on": [
-        "This line stops here",
-        "and this line goes on",
-    ],
+    "This line stops here\nthis one goes on": ["This line stops here", "this one goes on"],
     # Punkt cuts the lines; curly quotes close nothing.
-    "This is the first one. This is the second one.": [
-        "This is the first one.",
-        "This is the second one.",
-    ],
+    "This is the first one. This is the other.": ["This is the first one.", "This is the other."],
     "Some people like Mr. Brown very much. Others do not like him.": [
         "Some people like Mr. Brown very much.",
         "Others do not like him.",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import importlib.util
-import json
 import math
 import re
 from collections import Counter
@@ -187,9 +186,13 @@ def check_file(name: str, start: bytes = b"") -> None:
 def read_file(name: str) -> Iterator[Raw]:
     """Read the rows of a file, of a folder that holds a data set, or of a data set on the hub.
 
+    A source that can be read only once, such as a pipe, is JSON Lines.
+
     Raises:
         UsageError: the source cannot be read. A fault of a single row is yielded with that row.
     """
+    if not is_rereadable(name):
+        return read_json_lines(name)
     check_file(name)
     known = format_of(name)
     if known in _NEED_PYARROW:
@@ -251,15 +254,6 @@ def require_pyarrow(what: str) -> None:
         )
 
 
-def read_source(name: str) -> Iterator[Raw]:
-    """Read the rows of a source; one that can be read only once, such as a pipe, is JSON Lines.
-
-    Raises:
-        UsageError: as in :func:`read_file`.
-    """
-    return read_file(name) if is_rereadable(name) else read_json_lines(name)
-
-
 def check_names(where: str, names: Sequence[str]) -> None:
     """Reject a table with too many columns, or with two of one name.
 
@@ -271,10 +265,6 @@ def check_names(where: str, names: Sequence[str]) -> None:
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise UsageError(f"{where}: column {repeated!r:.40} stands twice; give each its own name")
-
-
-_PANDAS_MISSING = frozenset({"NAType", "NaTType"})
-"""Types of pandas' missing values, besides NaN."""
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,7 +300,7 @@ def plain(value: object) -> object:
 
 
 def _plain_scalar(value: Any) -> object:  # noqa: ANN401 - of any package
-    if type(value).__name__ in _PANDAS_MISSING:
+    if type(value).__name__ in {"NAType", "NaTType"}:  # of pandas, besides NaN
         return None
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -379,13 +369,9 @@ def read_saved(name: str) -> Iterator[Raw]:
 
 def _listed(path: Path, name: str) -> list[Any]:
     """Return a list in an object of JSON by its name; empty without one."""
-    try:
-        value: object = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read {path}: {error}; save the data set again") from error
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} holds no object; save the data set again")
-    found = value.get(name)
+    with file_errors(str(path)):
+        content = path.read_bytes()
+    found = parse_object(Line(str(path), content), "save the data set again").get(name)
     return found if isinstance(found, list) else []
 
 

@@ -18,9 +18,8 @@ from pydantic import ValidationError
 from labeler.cli import options
 from labeler.cli.options import check_label_target
 from labeler.cli.terminal import SOME_FAILED
-from labeler.data.formats import read_source
+from labeler.data.formats import read_file
 from labeler.data.label_files import parts_of
-from labeler.data.lines import is_remote
 from labeler.data.parsing import joined_id, to_example
 from labeler.errors import BadRow
 from labeler.labels.answers import VerbatimLabel
@@ -57,18 +56,14 @@ def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
     Example:
         >>> found = read_ragbench("covidqa/*.parquet")  # doctest: +SKIP
     """
-    for raw in chain.from_iterable(map(read_source, chain.from_iterable(map(_files, paths)))):
+    files = (file for name in map(str, paths) for file in parts_of(name) or [name])
+    for raw in chain.from_iterable(map(read_file, files)):
         try:
             if isinstance(raw.fields, BadRow):
                 raise raw.fields
             yield to_record(raw.fields, raw.where)
         except BadRow as error:
             yield LabelFailure(id=raw.where, reason=error.reason, message=str(error))
-
-
-def _files(path: str | Path) -> list[str]:
-    name = str(path)
-    return (None if is_remote(name) else parts_of(name)) or [name]
 
 
 def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:

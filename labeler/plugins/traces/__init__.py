@@ -22,13 +22,13 @@ import typer
 from labeler.cli import options
 from labeler.cli.options import check_label_target, watching
 from labeler.cli.terminal import SOME_FAILED, notify
-from labeler.data.formats import read_source
+from labeler.data.formats import read_file
 from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
 from labeler.data.parsing import to_example
 from labeler.errors import BadRow, UsageError
 from labeler.plugins.traces.joining import NOTES, REASONS, Unjoinable, has_root, rows_of
-from labeler.plugins.traces.spans import Span, SpanFault, spans_of
+from labeler.plugins.traces.spans import Span, spans_of
 from labeler.sentences.characters import plain_json
 from labeler.sentences.display import plural
 
@@ -99,10 +99,10 @@ class TraceCounts:
     notes: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
-    def fault(self, reason: str, message: str) -> None:
+    def fault(self, error: BadRow, where: str = "") -> None:
         """Count an unreadable line or span."""
-        self.faults[reason] += 1
-        self.examples.setdefault(reason, message)
+        self.faults[error.reason] += 1
+        self.examples.setdefault(error.reason, f"{where}{error}")
 
     def lines(self) -> Iterator[str]:
         """Yield lines about traces that give no row, and what was odd about the others."""
@@ -220,6 +220,7 @@ _TRACES = (
     "FROM spans GROUP BY trace ORDER BY day, min(hash), trace"
 )
 _DECODER = msgspec.json.Decoder(Span)
+_TOO_DEEP = BadRow("its values are nested too deeply", reason="too_deep")
 
 
 class _SpanTable:
@@ -242,25 +243,23 @@ class _SpanTable:
         Raises:
             UsageError: the file cannot be read, or the temporary file cannot be written.
         """
-        for raw in read_source(name):
+        for raw in read_file(name):
             if isinstance(raw.fields, BadRow):
-                self._counts.fault(raw.fields.reason, str(raw.fields))
+                self._counts.fault(raw.fields)
                 continue
             try:
                 for span in spans_of(raw.fields):
-                    fault = span if isinstance(span, SpanFault) else self._add(span)
-                    if fault:
-                        self._counts.fault(fault.reason, f"{raw.where}: {fault.message}")
+                    if fault := span if isinstance(span, BadRow) else self._add(span):
+                        self._counts.fault(fault, f"{raw.where}: ")
             except RecursionError:
-                where = f"{raw.where}: its values are nested too deeply"
-                self._counts.fault("too_deep", where)
+                self._counts.fault(_TOO_DEEP, f"{raw.where}: ")
             except sqlite3.Error as error:
                 raise UsageError(
                     f"spans cannot be kept in a temporary file: {error}; free some space, name "
                     "another folder by TMPDIR, or take a smaller --sample"
                 ) from error
 
-    def _add(self, span: Span) -> SpanFault | None:
+    def _add(self, span: Span) -> BadRow | None:
         """Add a span if it is in the sample; return why it cannot be kept, if so."""
         ids = span.trace_id, span.span_id
         try:
@@ -269,7 +268,7 @@ class _SpanTable:
         except UnicodeEncodeError:
             named = "span {1!a} of trace {0!a}".format(*ids)
             message = f"{named} has a lone surrogate: mend it at its source"
-            return SpanFault("lone_surrogate", message)
+            return BadRow(message, reason="lone_surrogate")
         if order is None:
             return None
         row = (*ids, span.start, order, content)
@@ -303,10 +302,10 @@ class _SpanTable:
             counts.examples.setdefault(str(error), trace)
             return []
         except BadRow as error:
-            counts.fault(error.reason, str(error))
+            counts.fault(error)
             return []
         except RecursionError:
-            counts.fault("too_deep", f"trace {trace}: its values are nested too deeply")
+            counts.fault(_TOO_DEEP, f"trace {trace}: ")
             return []
         counts.notes["without_root"] += not has_root(spans)
         counts.notes["with_media"] += sum("left_out" in row["metadata"] for row in rows)

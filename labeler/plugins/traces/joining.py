@@ -18,15 +18,7 @@ from typing import Any
 from labeler.data.documents import ANSWER_LISTS, SHOWN_LISTS
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
 from labeler.plugins.traces.retrievals import documents_of, supersedes
-from labeler.plugins.traces.spans import (
-    MODEL,
-    RESPONSE_ID,
-    SESSION,
-    TOOL,
-    USER,
-    Kind,
-    Span,
-)
+from labeler.plugins.traces.spans import NAMES, Kind, Span
 from labeler.sentences.words import read_table
 
 REASONS, NOTES = (read_table(__file__, "reasons")[one] for one in ("reasons", "notes"))
@@ -227,7 +219,7 @@ def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     """Return what tools returned, in order; a tool that retrieves is a retrieval."""
     called = (one for one in node.all() if one.span.kind == "tool" and not any(_retrievals(one)))
     tools = _by_start(one.span for one in called)
-    texts = [(_first([span], TOOL), span.name, _output(span.outputs)) for span in tools]
+    texts = [(_first([span], "tool"), span.name, _output(span.outputs)) for span in tools]
     return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 
 
@@ -254,16 +246,16 @@ def _metadata(node: _Node) -> dict[str, Any]:
         "span_id": own.span_id,
         "time": datetime.fromtimestamp(start // 10**9, UTC).isoformat() if start else None,
         "name": own.name or None,
-        "model": _first(models, MODEL),
-        "response_id": _first(models, RESPONSE_ID),
-        "user": _first(spans, USER),
+        "model": _first(models, "model"),
+        "response_id": _first(models, "response_id"),
+        "user": _first(spans, "user"),
         "left_out": sorted(set(node.talk.media)) or None,
-        "conversation_id": _first(spans, SESSION),
+        "conversation_id": _first(spans, "session"),
     }
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _first(spans: Iterable[Span], names: tuple[str, ...]) -> object:
-    """Return the first value of these attributes."""
-    found = (span.attributes[name] for span in spans for name in names if name in span.attributes)
-    return next(found, None)
+def _first(spans: Iterable[Span], meaning: str) -> object:
+    """Return the first value of the attributes of this meaning."""
+    every = (span.attributes.get(name) for span in spans for name in NAMES[meaning])
+    return next((value for value in every if value is not None), None)

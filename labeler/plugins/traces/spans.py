@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -29,7 +29,7 @@ from labeler.catalog import snake_case
 from labeler.data.inputs_outputs import parsed
 from labeler.data.lines import load_json
 from labeler.data.written_values import HIDDEN
-from labeler.errors import kind_of
+from labeler.errors import BadRow, kind_of
 from labeler.plugins.traces.attributes import (
     attributes_of,
     items,
@@ -82,64 +82,46 @@ Fields: TypeAlias = Mapping[str, Any]
 """An exported object: a line, an entry of a list, or a row of a table."""
 
 
-class SpanFault(NamedTuple):
-    """A span that cannot be read.
-
-    Attributes:
-        reason: machine-readable code.
-        message: what is wrong with it.
-    """
-
-    reason: str
-    message: str
-
-
 # Formats
 
-_NAMES = read_names(__file__, "spans")
+NAMES = read_names(__file__, "spans")
 """Names of fields and attributes by their meaning, see ``spans.toml``."""
-_LISTS, _START, _MLFLOW_TRACE, _KIND = (
-    _NAMES[one] for one in ("lists", "starts", "mlflow_traces", "kind")
+_LISTS, _START, _MLFLOW_TRACE, _KIND, _INPUT, _OUTPUT, _DOCUMENTS = (
+    NAMES[one]
+    for one in ("lists", "starts", "mlflow_traces", "kind", "input", "output", "documents")
 )
-_IDS = (_NAMES["trace_ids"], _NAMES["span_ids"], _NAMES["parents"])
+_IDS = (NAMES["trace_ids"], NAMES["span_ids"], NAMES["parents"])
 _ID_BYTES, _TRACE_BYTES = 8, 16
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
-_LANGFUSE_TYPES, _RETRIEVING = (frozenset(_NAMES[one]) for one in ("langfuse_types", "retrieving"))
+_LANGFUSE_TYPES, _RETRIEVING = (frozenset(NAMES[one]) for one in ("langfuse_types", "retrieving"))
 _KINDS, _BY_WORD, _BY_ATTRIBUTE = (
-    {name: kind for kind in get_args(Kind) for name in _NAMES.get(f"{table}_{kind}", ())}
+    {name: kind for kind in get_args(Kind) for name in NAMES.get(f"{table}_{kind}", ())}
     for table in ("kinds", "words", "attributes")
 )
 """The kind of a span by its name, and by the last word of a component's class; of one that names
 none, by an attribute that it has."""
 _ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
-_MESSAGES, _REPLIES = (_NAMES[one] + _NAMES["all_messages"] for one in ("messages", "replies"))
-_INPUT, _OUTPUT, _AS_JSON, _DOCUMENTS = (
-    _NAMES[one] for one in ("input", "output", "as_json", "documents")
-)
+_MESSAGES, _REPLIES = (NAMES[one] + NAMES["all_messages"] for one in ("messages", "replies"))
 _TALKING = frozenset({"llm", "other", "tool"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _NO_TEXT = re.compile(
     r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
 )
 """What Python prints for a stream or another object, and the raw events of a stream."""
-MODEL, TOOL, USER, SESSION, RESPONSE_ID = (
-    _NAMES[one] for one in ("model", "tool", "user", "session", "response_id")
-)
-
 _LONGEST_ID = 200
 
 
-def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
+def spans_of(fields: Fields) -> Iterator[Span | BadRow]:
     """Yield the spans of an exported object, and the faults of unreadable ones."""
     named = _snake(fields)
     if _is_known(fields, named):
         yield from _inside(fields, named, "", {})
     else:
-        yield SpanFault(
-            "unknown_format",
+        yield BadRow(
             "no span: export traces as OTLP JSON, from Phoenix, Langfuse, LangSmith, Logfire or "
             "MLflow, and pass that file",
+            reason="unknown_format",
         )
 
 
@@ -157,9 +139,7 @@ def _is_known(fields: Fields, named: Fields) -> bool:
     )
 
 
-def _inside(
-    fields: Fields, named: Fields, trace_id: str, above: Fields
-) -> Iterator[Span | SpanFault]:
+def _inside(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Iterator[Span | BadRow]:
     """Yield the spans of an object.
 
     Args:
@@ -182,7 +162,7 @@ def _inside(
         if isinstance(part, Mapping):
             yield from _inside(part, _snake(part), trace_id, above)
         else:
-            yield SpanFault("not_an_object", f"{kind_of(part)} where a span is expected")
+            yield BadRow(f"{kind_of(part)} where a span is expected", reason="not_an_object")
 
 
 def _snake(fields: Fields) -> dict[str, Any]:
@@ -214,12 +194,12 @@ def _mlflow_facts(named: Fields) -> dict[str, Any]:
     return {**known, **{f"tags.{name}": value for name, value in tags.items()}}
 
 
-def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span | SpanFault:
+def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span | BadRow:
     """Return the span of an object; ``named`` is the same in snake case."""
     try:
         attributes = {**above, **_attributes(fields, named)}
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
-        return SpanFault("malformed", "its ids or attributes are not as OTLP has them")
+        return BadRow("its ids or attributes are not as OTLP has them", reason="malformed")
     # Ids of Langfuse and LangSmith are any texts.
     described = _is_described(fields) or _first(named, _IDS[1]) is not None
     given = (_first(named, names) for names in _IDS)
@@ -286,7 +266,7 @@ def _hex_id(value: object, size: int) -> str:
 
 def span_of(
     ids: tuple[str, str, str], start: int, name: str, attributes: Mapping[str, Any]
-) -> Span | SpanFault:
+) -> Span | BadRow:
     """Return a span by its attributes, or the fault of its ids.
 
     Args:
@@ -312,9 +292,9 @@ def span_of(
         outputs = None
     if not all(ids[:2]):
         message = "a span without a trace id or span id: export both, also from an index"
-        return SpanFault("without_ids", message)
+        return BadRow(message, reason="without_ids")
     if any(len(one) > _LONGEST_ID for one in ids):
-        return SpanFault("malformed", f"an id of more than {_LONGEST_ID} characters")
+        return BadRow(f"an id of more than {_LONGEST_ID} characters", reason="malformed")
     said = (inputs, outputs) if kind != "aside" else (None, None)
     short = short_ones(attributes)
     return Span(*ids[:2], ids[2] or None, kind, start, name, *said, *found, attributes=short)
@@ -370,7 +350,7 @@ def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     if isinstance(value, str) and (_JSON.match(value) or _NO_TEXT.match(value)):
         return None  # its recorder cut it off, or recorded no text
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
-    if isinstance(value, str) and (key.startswith(_AS_JSON) or kind == "application/json"):
+    if isinstance(value, str) and (key.startswith(NAMES["as_json"]) or kind == "application/json"):
         with suppress(ValueError, RecursionError):
             return load_json(value)
     return value
