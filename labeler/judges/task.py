@@ -119,9 +119,9 @@ class TaskKind(ABC, Generic[AnswerT]):
     def key(self, example: KeyedExample, signature: Signature) -> str:
         """Return the key of the record that a task becomes."""
 
-    @abstractmethod
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
-        """Render the chat messages."""
+        """Render the chat messages, by default the prompt with all that it shows."""
+        return prompt.render(example)
 
     typical_tokens: ClassVar[int] = 0
     """Length of a typical answer, without reasoning."""
@@ -289,10 +289,6 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
     def key(self, example: KeyedExample, signature: Signature) -> str:
         """Return the label's key."""
         return label_key(example, signature)
-
-    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
-        """Render the prompt with all that the profile shows."""
-        return prompt.render(example)
 
     def expected_tokens(self, example: KeyedExample) -> int:
         """Estimate the length from the number of sentences."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from labeler.judges.prompting import Message, Prompt
 from labeler.judges.task import JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.cache import Settled
@@ -38,10 +37,6 @@ class RetrievalKind(TaskKind[RetrievalLabel]):
     def key(self, example: KeyedExample, signature: Signature) -> str:
         """Return the key of the retrieval label."""
         return retrieval_key(example, signature)
-
-    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
-        """Render the question and the documents."""
-        return prompt.render(example)
 
     def check(self, answer: RetrievalLabel, example: KeyedExample) -> CheckedAnswer[RetrievalLabel]:
         """Check the relevant sentences against those that were shown."""

@@ -174,7 +174,7 @@ class LabelCache:
         known: AnyOutcome | None = self.store.get(task.key)
         if known is not None:
             return self._served(judge, known)
-        async with self.leased(task.key) as saving:
+        async with Leased(self, task.key) as saving:
             known = self.find(task)
             if known is not None:
                 return self._served(judge, known)
@@ -270,10 +270,6 @@ class LabelCache:
         lasts = key in self._failed
         return outcome if lasts else outcome.model_copy(update={"lasting": False})
 
-    def leased(self, key: str) -> Leased:
-        """Return the lease of a key, to hold."""
-        return Leased(self, key)
-
     async def wait_for(self, key: str) -> Lease:
         """Wait until the run that holds a key's lease releases it."""
         if not self._waited:
@@ -288,22 +284,23 @@ class LabelCache:
         return lease
 
 
+@dataclass
 class Leased:
     """Holds a key's lease until the futures in its list are done, even if cancelled."""
 
-    def __init__(self, cache: LabelCache, key: str) -> None:
-        self._cache, self._key = cache, key
-        self._saving: list[Future[bool]] = []
+    cache: LabelCache
+    key: str
+    saving: list[Future[bool]] = field(default_factory=list)
 
     async def __aenter__(self) -> list[Future[bool]]:
-        self._lease = self._cache.store.lease(self._key) or await self._cache.wait_for(self._key)
-        return self._saving
+        self.lease = self.cache.store.lease(self.key) or await self.cache.wait_for(self.key)
+        return self.saving
 
     async def __aexit__(self, *_: object) -> None:
-        for saved in self._saving:
-            saved.add_done_callback(lambda _: self._lease.release())
-        if not self._saving:
-            self._lease.release()
+        for saved in self.saving:
+            saved.add_done_callback(lambda _: self.lease.release())
+        if not self.saving:
+            self.lease.release()
 
 
 async def until_saved(saving: Future[bool]) -> bool:

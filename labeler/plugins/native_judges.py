@@ -119,7 +119,7 @@ def _message_body(asked: Request) -> dict[str, Any]:
     if asked.cached:  # the tools stand before the system prompt, so both are cached
         instructions["cache_control"] = {"type": "ephemeral"}
     body: dict[str, Any] = {
-        **asked.spec.parameters(),
+        **asked.spec.parameters,
         "max_tokens": asked.cap,
         "system": [instructions],
         "messages": [{"role": role, "content": text} for role, text in messages],

@@ -151,10 +151,8 @@ def test_a_region_of_the_environment_names_a_host_of_the_provider(
 @pytest.mark.parametrize(
     ("provider", "variable"),
     [
-        ("anthropic", "ANTHROPIC_BASE_URL"),
-        ("gemini", "GOOGLE_GEMINI_BASE_URL"),
-        ("bedrock", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"),
-        ("bedrock", "AWS_ENDPOINT_URL"),
+        *(("anthropic", "ANTHROPIC_BASE_URL"), ("gemini", "GOOGLE_GEMINI_BASE_URL")),
+        *(("bedrock", f"AWS_ENDPOINT_URL{end}") for end in ("_BEDROCK_RUNTIME", "")),
     ],
 )
 def test_an_address_of_the_environment_is_not_passed_by(

@@ -137,12 +137,8 @@ ANSWERS = {
     ),
     "function_call": Row(answered(content=None, function_call=lambda text: {"arguments": text})),
     "content as an object": Row(answered(content=json.loads)),
-    **{
-        f"within {name}": Row(answered(content=around)) for name, around in {
-            "a call": lambda text: f'<tool_call>{{"name": "f", "arguments": {text}}}</tool_call>',
-            "a text": lambda text: json.dumps({"name": "f", "parameters": text}),
-        }.items()
-    },
+    "a call that nobody read": Row(answered(content=lambda text: f'[CALL]{{"arguments": {text}}}')),
+    "a text in a call": Row(answered(content=lambda text: json.dumps({"name": "f", "in": text}))),
     "one part": Row(answered(content=lambda text: {"type": "text", "text": text})),
     "parts without a type": Row(answered(content=lambda t: [{"text": t[:9]}, {"text": t[9:]}])),
     "texts for parts": Row(answered(content=lambda text: [text[:9], text[9:]])),
@@ -243,9 +239,8 @@ ENDS = {
         for cached in (0, 200)
     }),
     # Answers that break the rules are sent back once
-    **ending("malformed", UNFIT, "malformed fenced twice-name", requests=2),
+    **ending("malformed", UNFIT, "malformed fenced twice-name lone-surrogate", requests=2),
     **ending("malformed", f"{UNFIT}: extra_forbidden in answer.score", "extra-field", requests=2),
-    **ending("malformed", UNFIT, "lone-surrogate", requests=2),
     "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, UNFIT),
     **{
         behavior: Row(behavior, "contract", 2, f"{_BROKEN}{kind}")
@@ -319,14 +314,13 @@ STATUSES = {
 
 CONNECTIONS = {
     **ending("transport", "the connection failed", "reset close", **AGAIN),
-    "short": Row("short", **DAMAGED),
     **ending("transport", NO_COMPLETION, "html json-list json-null deep-json", **AGAIN),
     **ending("transport", "the server answers as another API does", {
         "Ollama's": body(b'{"response": "{}"}'),
         "Responses": body(b'{"output": [{}], "usage": {"input_tokens": 9, "output_tokens": 9}}'),
         "text-generation-inference's": body(b'[{"generated_text": "{}"}]'),
     }, requests=2, waits=(0,)),
-    **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8")},
+    **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8", "short")},
     **ending(
         "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",
         requests=2, waits=(0,),

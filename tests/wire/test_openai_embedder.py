@@ -333,9 +333,8 @@ def test_the_table_knows_the_price_of_embeddings() -> None:
     assert price.tiers[0].output == 0
     assert price.tiers[0].input == Decimal("0.02")
     assert "text-embedding-3-small" in price.source
-    assert (
-        find_price("text-embedding-3-small") is find_price("gpt-4o-mini", has_answers=False) is None
-    )
+    assert find_price("text-embedding-3-small") is None
+    assert find_price("gpt-4o-mini", has_answers=False) is None
     assert find_price("text-embedding-3-small", "http://127.0.0.1:1/v1", has_answers=False) is None
 
 

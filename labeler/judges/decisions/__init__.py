@@ -75,7 +75,7 @@ class QuestionForm:
     def body(self, request: Request) -> dict[str, Any]:
         """Return a record with the questions that stand in for messages."""
         text = {self.text: request.task.messages[0]["content"]}
-        return {**request.spec.parameters(), **text, "questions": self.asked(_questions(request))}
+        return {**request.spec.parameters, **text, "questions": self.asked(_questions(request))}
 
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""

@@ -78,30 +78,25 @@ def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) 
 
 
 def explain_relevance(
-    scores: Mapping[str, float],
-    threshold: float,
-    unseen_question: Sequence[str],
-    *,
-    of_response: bool,
-    left_out: int = 0,
+    scores: Scores, threshold: float, *, of_response: bool, left_out: int = 0
 ) -> str:
-    """Explain the choice of relevant document sentences.
+    """Explain the choice of relevant document sentences, whose probability reaches a threshold.
 
     Args:
-        scores: their probabilities by key.
+        scores: all probabilities of the record.
         threshold: lowest probability of a relevant sentence.
-        unseen_question: words of the question that no document contains.
         of_response: True if the words of a response counted, too.
         left_out: number of sentences beyond the limit, which were not compared.
     """
-    chosen = sum(value >= threshold for value in scores.values())
-    if not scores:
+    likely = scores.relevance
+    chosen = sum(value >= threshold for value in likely.values())
+    if not likely:
         return "There are no document sentences."
     found = (
-        f"{chosen} of {len(scores)} document sentences reach probability {threshold:.2f} by words "
-        f"shared with the question{' and the response' * of_response}; highest: {_ranked(scores)}."
+        f"{chosen} of {len(likely)} document sentences reach probability {threshold:.2f} by words "
+        f"shared with the question{' and the response' * of_response}; highest: {_ranked(likely)}."
     )
-    missing = _listed("Words of the question in no document", unseen_question)
+    missing = _listed("Words of the question in no document", scores.unseen_question)
     cut = f"{left_out} more share fewer words and were not compared." if left_out else ""
     return " ".join(filter(None, [found, missing, cut]))
 
@@ -205,11 +200,7 @@ def decide(
     named = {key for keys in support.values() for key in keys}
     return GPTLabelingOutput(
         relevance_explanation=explain_relevance(
-            scores.relevance,
-            thresholds["relevance"],
-            scores.unseen_question,
-            of_response=bool(example.response),
-            left_out=left_out,
+            scores, thresholds["relevance"], of_response=bool(example.response), left_out=left_out
         ),
         all_relevant_sentence_keys=tuple(
             key for key, value in scores.relevance.items() if value >= thresholds["relevance"]

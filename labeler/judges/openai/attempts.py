@@ -230,8 +230,8 @@ def _checked(answer: Frozen, info: ValidationInfo[AttemptLog]) -> Frozen:
         raise ValueError("a text is too long")
     log.readable += 1
     log.violations = log.task.violations(answer)
-    log.broken.update(violation.kind for violation in log.violations)
     if log.violations:
+        log.broken.update(violation.kind for violation in log.violations)
         raise ValueError(brief(log.violations))
     return answer
 

@@ -218,7 +218,9 @@ def _error(
         return ObservedError(unfinished(native) or unfinished(finish) or "no_choices")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
-    kind = "refusal" if _is_refused(message) else unfinished(finish)
+    parts = list_of(message.get("content"))
+    is_refused = message.get("refusal") or (parts and "refusal" in [at(p, "type") for p in parts])
+    kind = "refusal" if is_refused else unfinished(finish)
     is_whole = kind is not None and not is_parsed and parse_object(content)[0] is not None
     return ObservedError(kind) if kind and not is_whole else None
 
@@ -226,11 +228,6 @@ def _error(
 def unfinished(reason: str) -> ErrorKind | None:
     """Return what a reason of the end says of an incomplete answer; ``None`` if nothing known."""
     return _UNFINISHED.get(reason.lower().partition(":")[0])
-
-
-def _is_refused(message: Mapping[str, Any]) -> bool:
-    parts = list_of(message.get("content"))
-    return bool(message.get("refusal")) or any(at(part, "type") == "refusal" for part in parts)
 
 
 def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import quote
@@ -125,15 +125,32 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
     """Re-asks at most after an answer that broke the contract or the schema."""
 
-    @property
+    # What follows does not depend on the output mode, so that copies in other modes may share it.
+    @cached_property
     def provider(self) -> Provider:
         """The facts of the provider."""
         return PROVIDERS[self.judge]
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters of every request."""
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters of every request."""
         sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
         return {"model": self.model, **sampling.pop("extra_body", {}), **sampling}
+
+    @cached_property
+    def marks_prefix(self) -> bool:
+        """True if requests mark the end of what all of them share.
+
+        By default where nothing else is cached: at some providers, and at OpenAI from gpt-5.6 on,
+        which charges for other prefixes. Other servers need not know how to mark it.
+        """
+        is_marked = self.judge in _MARKED
+        if self.prompt_cache != "auto":
+            return self.prompt_cache == "explicit" or (self.prompt_cache == "key" and is_marked)
+        version = _VERSION.match(self.model)
+        if version is None or host_of(self.base_url) != host_of(OFFICIAL_URL):
+            return is_marked
+        return (int(version[1]), int(version[2])) >= _FIRST_EXPLICIT
 
     def in_mode(self, mode: str) -> Self:
         """Return the same settings with another output mode."""
@@ -250,7 +267,7 @@ def request_body(request: Request) -> dict[str, Any]:
     spec, task = request.spec, request.task
     asked, _ = task.sent(request.messages)
     body: dict[str, Any] = {
-        **spec.parameters(),
+        **spec.parameters,
         **task.kind.parameters(task.signature),
         "messages": asked,
         **_output_format(task.mode, task.schema),
@@ -260,7 +277,7 @@ def request_body(request: Request) -> dict[str, Any]:
     if request.cached and spec.prompt_cache != "off":
         shared = (task.prompt.artifact.digest, task.schema.artifact.digest)
         body["prompt_cache_key"] = _cache_key(task.signature.model, *shared)
-        if marks_prefix(spec):
+        if spec.marks_prefix:
             body["messages"] = [_cacheable(asked[0]), *asked[1:]]
             body["prompt_cache_options"] = {"mode": "explicit"}
     return body
@@ -283,26 +300,8 @@ def _cache_key(*facts: str) -> str:
     return f"labeler-{digest(list(facts))[:32]}"
 
 
-def marks_prefix(spec: OpenAISpec) -> bool:
-    """Return true if requests mark the end of what all of them share."""
-    if spec.prompt_cache == "auto":
-        return spec.judge in _MARKED or charges_writes(spec)
-    return spec.prompt_cache == "explicit" or (spec.prompt_cache == "key" and spec.judge in _MARKED)
-
-
 _MARKED = frozenset({"anthropic", "bedrock"})
 """Providers whose API caches only what is marked; the mark is sent unless caching is off."""
-
-
-def charges_writes(spec: OpenAISpec) -> bool:
-    """Return true if a model caches no prefix but one whose end is marked, and charges for others.
-
-    OpenAI's models do from gpt-5.6 on; other servers need not know how to mark it.
-    """
-    version = _VERSION.match(spec.model)
-    if version is None or host_of(spec.base_url) != host_of(OFFICIAL_URL):
-        return False
-    return (int(version[1]), int(version[2])) >= _FIRST_EXPLICIT
 
 
 _VERSION = re.compile(r"gpt-(\d{1,3})\.(\d{1,3})(?!\d)", re.ASCII)

@@ -25,7 +25,7 @@ from labeler.judges.limits import Budget
 from labeler.judges.pace import CURRENT, Pace, Stopped
 from labeler.judges.prompting import Message, Prompt, chat, fill, prompt_parts, sentence_lines
 from labeler.judges.task import Task, TaskKind
-from labeler.labeling.cache import LabelCache, until_saved
+from labeler.labeling.cache import LabelCache, Leased, until_saved
 from labeler.labeling.engine import Job
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
@@ -246,7 +246,7 @@ class _Comparison:
             # Everybody leases keys in this order, so two jobs never wait for each other.
             missing = sorted(wanted.keys() - found.keys())
             saving = {
-                key: await leases.enter_async_context(self.cache.leased(key)) for key in missing
+                key: await leases.enter_async_context(Leased(self.cache, key)) for key in missing
             }
             found |= self._stored(missing)
             left = {
