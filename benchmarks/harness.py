@@ -161,6 +161,21 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+def until_it_listens(process: subprocess.Popen[bytes], port: int, seconds: float = 120.0) -> None:
+    """Wait until a server takes connections on a port of loopback.
+
+    Raises:
+        RuntimeError: it ended, or does not in time.
+    """
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"the server on port {port} does not listen after {seconds:g} s")
+
+
 class ServerProcess:
     """Runs a server module in its own process, so that its work does not slow its clients.
 
@@ -168,7 +183,7 @@ class ServerProcess:
 
     Args:
         command: a module such as ``peers.server``, or a program, with its arguments.
-        env: variables of its environment instead of this process's.
+        env: variables of its environment instead of this process's; its errors are not shown.
     """
 
     def __init__(self, *command: object, env: Mapping[str, str] | None = None) -> None:
@@ -179,9 +194,10 @@ class ServerProcess:
         own = [] if Path(self._command[0]).is_file() else [sys.executable, "-m"]
         self._process = subprocess.Popen(
             [*own, *self._command],
-            env={**(self._env or os.environ), "PYTHONPATH": os.pathsep.join(PATHS)},
+            env=self._env or {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if self._env else None,
             text=True,
         )
         assert self._process.stdout is not None  # noqa: S101 - for the type checker

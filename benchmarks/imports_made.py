@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from import_rows import import_rows
+from import_rows import import_rows, retrieval_chain, retriever
 from labeler.data.options import RowsOptions
 from labeler.errors import UsageError
 from labeler.sentences.example import Example
@@ -141,38 +141,22 @@ def deepeval(folder: Path) -> Iterator[Made]:
 
 def langchain(folder: Path) -> Iterator[Made]:
     """Results of LangChain's retrieval chains, run with its fake models."""
-    from langchain_classic.chains import RetrievalQA, create_retrieval_chain
-    from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-    from langchain_core.documents import Document
+    from langchain_classic.chains import RetrievalQA
     from langchain_core.language_models import FakeListChatModel
     from langchain_core.load import dumps
     from langchain_core.prompts import ChatPromptTemplate
-    from langchain_core.retrievers import BaseRetriever
 
-    class Retriever(BaseRetriever):
-        """Finds the documents of a row."""
-
-        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
-            (row,) = (row for row in ROWS if row["question"] == query)
-            return [
-                Document(page_content=text, metadata={"source": f"{n}.md"})
-                for n, text in enumerate(row["documents"])
-            ]
-
-    prompt = ChatPromptTemplate.from_template("{context}\n{input}")
-    questions = [row["question"] for row in ROWS]
-    answers = [row["response"] for row in ROWS]
-    stuff = create_stuff_documents_chain(FakeListChatModel(responses=answers), prompt)
-    chain = create_retrieval_chain(Retriever(), stuff)
+    questions, answers = ([row[name] for row in ROWS] for name in ("question", "response"))
+    chain = retrieval_chain(ROWS, ChatPromptTemplate.from_template("{context}\n{input}"))
     found = [chain.invoke({"input": question}) for question in questions]
     older = RetrievalQA.from_chain_type(
         llm=FakeListChatModel(responses=answers),
-        retriever=Retriever(),
+        retriever=retriever(ROWS),
         return_source_documents=True,
     )
     model = FakeListChatModel(responses=answers)
     messages = [
-        {"question": q, "context": Retriever().invoke(q), "answer": model.invoke(q)}
+        {"question": q, "context": retriever(ROWS).invoke(q), "answer": model.invoke(q)}
         for q in questions
     ]
     dumped = folder / "langchain.jsonl"

@@ -6,19 +6,10 @@ measure how often a real model obeys.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from injection.attacks import (
-    ATTACKS,
-    BENIGN,
-    POSITIONS,
-    SMUGGLED,
-    TOKEN_TEXTS,
-)
+from harness import table
+from injection.attacks import ATTACKS, BENIGN, POSITIONS, SMUGGLED, TOKEN_TEXTS
 from injection.trials import PARTS, by, escaped, plant
 from labeler.sentences.example import KeyedExample
 
@@ -33,11 +24,11 @@ def main() -> None:
         "variation selectors": _everywhere_alike([SMUGGLED]),
         "**benign twins**": _everywhere_alike(BENIGN),
     }
-    print("| text | tried | left its block, or was changed |")
-    print("|---|--:|--:|")
-    for name, trials in tables.items():
-        left = sum(bool(escaped(trial, by("trace/v1"))) for trial in trials)
-        print(f"| {name} | {len(trials)} | {left} |")
+    lines = (
+        [name, len(trials), sum(bool(escaped(trial, by("trace/v1"))) for trial in trials)]
+        for name, trials in tables.items()
+    )
+    print(*table(["text", "tried", "left its block, or was changed"], lines), sep="\n")
 
 
 def _everywhere(texts: Iterable[tuple[str, ...]]) -> list[KeyedExample]:

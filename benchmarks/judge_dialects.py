@@ -9,7 +9,6 @@ is 1.
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
@@ -23,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import line
+from harness import options, publish, table
 from labeler.cli import run
 from wire.dialects import DIALECTS, KEY, LONG, Dialect, Stand
 from wire.runs import row_file, rows
@@ -142,32 +141,15 @@ def cells(ended: Ended) -> tuple[str, ...]:
     )
 
 
-def table(dialects: Sequence[Dialect] = DIALECTS) -> Iterator[str]:
-    """A line for each dialect."""
-    yield line(("dialect", "labels", "output mode", "the run reports", "one row too long"))
-    yield line(["---"] * 5)
-    yield from (line(row_of(dialect)) for dialect in dialects)
-
-
-def write_block(path: Path, name: str, lines: Sequence[str]) -> None:
-    """Replace the lines of a page between the marks of a name."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    text, page = "\n".join((begin, *lines, end)), path.read_text(encoding="utf-8")
-    written = re.sub(f"{begin}.*?{end}", lambda _: text, page, flags=re.DOTALL)
-    path.write_text(written, encoding="utf-8")
-
-
 def main() -> int:
-    """Print the table, or write it into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--only", default="", help="a part of a dialect's name")
-    options.add_argument("--write", type=Path, help="the page to write the table into")
-    given = options.parse_args()
-    lines = list(table([one for one in DIALECTS if given.only in one.name]))
-    print("\n".join(lines))
-    if given.write is not None:
-        write_block(given.write, "dialects", lines)
-    return 0 if all(f"| {COUNT} of {COUNT} |" in one for one in lines[2:]) else 1
+    """Publish the table."""
+    parser = options(__doc__)
+    parser.add_argument("--only", default="", help="a part of a dialect's name")
+    given = parser.parse_args()
+    found = [row_of(one) for one in DIALECTS if given.only in one.name]
+    heads = ["dialect", "labels", "output mode", "the run reports", "one row too long"]
+    publish(given.write, "dialects", table(heads, found, left=5))
+    return 0 if all(row[1] == f"{COUNT} of {COUNT}" for row in found) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Print the commonest mistakes on the command line, each with its message, for fresh eyes.
 
-    PYTHONPATH=tests python benchmarks/mistakes.py
+    python benchmarks/mistakes.py
 
 Runs in a temporary folder and reaches no network. Exits with 1 where a mistake does not end with
 exit code 2.
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import harness  # noqa: F401 - the path of the tests
 from labeler.cli import run
 from support.mistakes import MISTAKES, write_files
 

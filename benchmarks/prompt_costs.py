@@ -2,27 +2,26 @@
 
     scripts/check_elsewhere prompt-costs [--every 10] [--write docs/measured/judges.md]
 
-Tokens are those of o200k_base. The rows are every tenth published RAGBench row with its published
+Tokens are those of o200k_base, by the vocabulary that LiteLLM brings; nothing of it is in this
+package. The rows are every tenth published RAGBench row with its published
 sentences; they have no reference answer, so the profile `reference` shows the response in its
 place as well. Questions are counted in the requests that a server on this machine gets.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import re
-import sys
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from os.path import commonprefix
-from pathlib import Path
 from statistics import fmean
 
 import labeler
-from harness import line
-from judge_dialects import write_block
+from harness import publish, table, with_environments
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, find_price
@@ -32,9 +31,8 @@ from labeler.labeling.estimates import SHORTEST_CACHED
 from labeler.labels.answers import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import load_schema
-from labeler.plugins.ragbench import read_ragbench
 from labeler.sentences.example import KeyedExample, Piece, key_sentences
-from o200k import tokens, words
+from published import published
 from ragbench_data import ragbench_files
 from wire.calls import Json
 from wire.decider import KEY, Asked, Decider
@@ -53,16 +51,53 @@ _STEP = 128
 _FENCE = re.compile(r"(?m)^(The marker is|BEGIN [A-Z]+|END [A-Z]+) ?[0-9a-f]{8,16}\n?")
 
 
-def published(every: int) -> list[LabelRecord]:
+def published_labels(every: int) -> list[LabelRecord]:
     """Every so many published labels, with the response as a reference answer."""
     found: list[LabelRecord] = []
     for file in ragbench_files():
-        records = [one for one in read_ragbench(file) if isinstance(one, LabelRecord)]
-        for record in records[::every]:
+        for record in published(files=[file])[::every]:
             pieces = [Piece(s.text, s.start, s.end) for s in record.example.response]
             shown = record.example.model_copy(update={"reference": key_sentences("ref.", pieces)})
             found.append(record.model_copy(update={"example": shown}))
     return found
+
+
+_COUNT = """
+import json, os, sys
+import litellm
+os.environ["TIKTOKEN_CACHE_DIR"] = os.path.join(
+    os.path.dirname(litellm.__file__), "litellm_core_utils", "tokenizers")
+import tiktoken
+encoding = tiktoken.get_encoding("o200k_base")
+texts = json.load(sys.stdin)
+print(json.dumps([len(encoding.encode(one, disallowed_special=())) for one in texts]))
+"""
+
+
+def tokens(python: str, texts: Sequence[str]) -> list[int]:
+    """Count the tokens of texts, of o200k_base."""
+    found = subprocess.run(
+        [python, "-c", _COUNT], input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
+    counts: list[int] = json.loads(found.stdout)
+    return counts
+
+
+def words(value: object) -> str:
+    """Join all texts of a request, names of fields left out, those of questions included."""
+    if isinstance(value, dict):
+        return " ".join(
+            f"{key} {words(one)}" if key not in _FIELDS else words(one)
+            for key, one in value.items()
+            if key not in {"model", "type", "path"}
+        )
+    if isinstance(value, list):
+        return " ".join(map(words, value))
+    return "" if value is None else str(value)
+
+
+_FIELDS = frozenset({"input", "state", "questions", "instructions", "criteria", "name", "choices",
+                     "value", "description"})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,28 +173,22 @@ def repr_of(example: KeyedExample) -> str:
     return repr((example.question, [[s.text for s in d] for d in example.documents]))
 
 
-def table(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
+def profiles(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
     """One line for each profile."""
     examples, pairs = (
-        [record.example for record in some] for some in (records, published(1)[:PAIRED])
+        [record.example for record in some] for some in (records, published_labels(1)[:PAIRED])
     )
-    yield line(
-        ("prompt", "static", "a record", "of it fences", "shared by two responses",
-         *(f"{model}: cached, $ a million" for model in MODELS))
-    )  # fmt: skip
-    yield line(["---", *["--:"] * 6])
+    lines = []
     for profile in PROFILES:
         name = f"{profile}/v1"
         one = measured(python, name, examples)
-        costs = []
-        for model in MODELS:
-            share, dollars = one.cost(model, priced(model))
-            costs.append(f"{share:.0%}, {dollars:,.0f}")
+        costs = [one.cost(model, priced(model)) for model in MODELS]
         shared = shared_starts(python, name, pairs)
-        yield line(
-            (f"`{name}`", f"{one.static:,}", f"{one.mean - one.static:,.0f}",
-             f"{one.fences:.0f}", f"{shared:,.0f}", *costs)
-        )  # fmt: skip
+        parts = [f"{one.static:,}", f"{one.mean - one.static:,.0f}", f"{one.fences:.0f}"]
+        shares = (f"{share:.0%}, {dollars:,.0f}" for share, dollars in costs)
+        lines.append([f"`{name}`", *parts, f"{shared:,.0f}", *shares])
+    heads = ["prompt", "static", "a record", "of it fences", "shared by two responses"]
+    return table([*heads, *(f"{model}: cached, $ a million" for model in MODELS)], lines)
 
 
 def priced(model: str) -> Price:
@@ -211,39 +240,35 @@ def next_to_chat(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
     def dollars(price: Price, each: Sequence[Usage]) -> str:
         return f"{sum(map(price.cost, each), Decimal(0)) * 1000 / count:.2f}"
 
-    yield line(("a record", f"`decisions`, {DECIDES}", f"`trace/v1`, {MODELS[0]}"))
-    yield line(["---", "--:", "--:"])
-    yield line(("requests", f"{len(sent) / count:.4g}", "1"))
-    yield line(("questions", f"{sum(map(len, asked)) / count:.0f}", ""))
     more = sum(len(one) > LITELLM for one in asked) / count
-    yield line((f"records with more than {LITELLM} questions", f"{more:.1%}", ""))
-    yield line(("input tokens, without JSON syntax", f"{sum(whole) / count:,.0f}",
-                f"{chat.mean:,.0f}"))  # fmt: skip
+    lines = [
+        ("requests", f"{len(sent) / count:.4g}", "1"),
+        ("questions", f"{sum(map(len, asked)) / count:.0f}", ""),
+        (f"records with more than {LITELLM} questions", f"{more:.1%}", ""),
+        ("input tokens, without JSON syntax", f"{sum(whole) / count:,.0f}", f"{chat.mean:,.0f}"),
+    ]
     for name, texts in parts.items():
         right = f"{fmean(chat.records):,.0f}" if name == "the record" else ""
-        yield line((f"… {name}", f"{sum(tokens(python, texts)) / count:,.0f}", right))
-    yield line(("… instructions and schema", "", f"{chat.static:,}"))
-    yield line(("output tokens, of the published answers", "0", f"{fmean(written):,.0f}"))
+        lines.append((f"… {name}", f"{sum(tokens(python, texts)) / count:,.0f}", right))
     each = [Usage(prompt_tokens=own) for own in whole]
-    yield line(("dollars for 1,000 records", dollars(decides, each), dollars(writes, usages)))
-    yield line(("… with a cached start", "", dollars(writes, served)))
+    lines += [
+        ("… instructions and schema", "", f"{chat.static:,}"),
+        ("output tokens, of the published answers", "0", f"{fmean(written):,.0f}"),
+        ("dollars for 1,000 records", dollars(decides, each), dollars(writes, usages)),
+        ("… with a cached start", "", dollars(writes, served)),
+    ]
+    return table(["a record", f"`decisions`, {DECIDES}", f"`trace/v1`, {MODELS[0]}"], lines)
 
 
 def main() -> None:
-    """Print the tables, or write them into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environment", help="deciders=PYTHON, which counts")
-    options.add_argument("--every", type=int, default=10)
-    options.add_argument("--write", type=Path, help="page whose tables are replaced")
-    chosen = options.parse_args()
-    python, records = chosen.environment.partition("=")[2], published(chosen.every)
-    for name, lines in (
-        ("prompt costs", list(table(python, records))),
-        ("decision costs", list(next_to_chat(python, records))),
-    ):
-        sys.stdout.write("\n".join(lines) + "\n\n")
-        if chosen.write:
-            write_block(chosen.write, name, lines)
+    """Publish the tables."""
+    parser = with_environments(__doc__)
+    parser.add_argument("--every", type=int, default=10)
+    given = parser.parse_args()
+    [(_, python)] = given.pythons
+    records = published_labels(given.every)
+    publish(given.write, "prompt costs", profiles(python, records))
+    publish(given.write, "decision costs", next_to_chat(python, records))
 
 
 if __name__ == "__main__":

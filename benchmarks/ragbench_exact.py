@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import labeler
+from harness import table
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench import read_ragbench
 from ragbench_data import ragbench_files
@@ -50,37 +51,21 @@ def main() -> int:
     if not files:
         print("no RAGBench rows here: name a folder of .jsonl.gz files; nothing was compared")
         return 0
-    heads = [
-        "file",
-        "rows",
-        *(f"{metric} equal" for metric in COLUMNS),
-        "normalised",
-        "kept as stored",
-    ]
-    print("| " + " | ".join(heads) + " |")
-    print("|---" * len(heads) + "|")
-    total: Counter[str] = Counter()
+    found = dict[str, Counter[str]]()
     with tempfile.TemporaryDirectory() as folder:
         for file in files:
             labels = Path(folder) / f"{file.name}.labels.jsonl"
             labeler.api.write_labels(read_ragbench(file), labels)
-            counts = equal_values(labels)
-            total.update(counts)
-            print_line(file.name.partition(".")[0], counts)
-    print_line("all", total)
+            found[file.name.partition(".")[0]] = equal_values(labels)
+    total = sum(found.values(), Counter[str]())
+    columns = {"rows": "rows", **{metric: f"{metric} equal" for metric in COLUMNS}}
+    columns |= {"normalised": "normalised", "violating": "kept as stored"}
+    lines = (
+        [name, *(one[key] for key in columns)] for name, one in (found | {"all": total}).items()
+    )
+    print(*table(["file", *columns.values()], lines), sep="\n")
     wrong = [metric for metric in COLUMNS if total[metric] != total["rows"]]
     return 1 if wrong or total["failed"] else 0
-
-
-def print_line(name: str, counts: Counter[str]) -> None:
-    """Print one row of the table."""
-    cells = [
-        counts["rows"],
-        *(counts[m] for m in COLUMNS),
-        counts["normalised"],
-        counts["violating"],
-    ]
-    print(f"| {name} | " + " | ".join(map(str, cells)) + " |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Judge with probabilities through LiteLLM's real proxy, and hold the requests against libraries.
 
-    scripts/check_elsewhere deciders [--only NAME] [--write]
+    scripts/check_elsewhere deciders [--only NAME] [--write docs/measured]
 
 Everything is on this machine: the oracle of `tests/wire/decider.py` answers from published labels,
 behind LiteLLM's proxy or before openai's own client; `jevcompat mock` breaks one requirement of the
@@ -10,15 +10,12 @@ the vocabulary that LiteLLM brings. Exits with 1 where a label is wrong.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,20 +25,18 @@ from typing import Any
 
 import labeler
 from decisions import known_labels
-from harness import line
-from judge_dialects import write_block
+from harness import free_port, publish, table, until_it_listens, with_environments
 from labeler.judges.judge import JUDGES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from o200k import tokens, words
 from peers.environments import quiet, version
 from peers.records import made_up
+from prompt_costs import tokens, words
 from real_litellm import PROXY_KEY, proxy
 from wire.calls import Json
 from wire.decider import KEY, Decider, oracle
 from wire.test_decision_judge import given
 
 ROWS = 200
-_PAGES = Path(__file__).parents[1] / "docs" / "measured"
 _MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "luna": ("oracle", {"model": "openai/gpt-6-luna"}),
     "jev": ("jev", {"model": "typesafe/jev-latest"}),
@@ -156,18 +151,12 @@ def with_openai(python: str) -> Iterator[tuple[str, bool]]:
 @contextmanager
 def mock(python: str, *faults: str) -> Iterator[str]:
     """Run ``jevcompat mock`` with faults; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(python).with_name("jevcompat")), "mock", "--port", str(port)]
     command += [part for fault in faults for part in ("--fault", fault)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+        until_it_listens(process, port)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
@@ -300,7 +289,7 @@ def deepeval_requests(python: str, rows: Sequence[Json], *, merged: bool) -> lis
     return server.requests
 
 
-def next_to_deepeval(python: str, count: int = 4) -> list[str]:
+def next_to_deepeval(python: str, count: int = 4) -> Iterator[str]:
     """Count requests and tokens of one label, and of DeepEval's six metrics."""
     rows = [
         {**row, "reference": ". ".join(row["response"].split(". ")[:2]).rstrip(".") + "."}
@@ -315,53 +304,39 @@ def next_to_deepeval(python: str, count: int = 4) -> list[str]:
     asked = [sum(len(body["questions"]) for body in each) for each in sent]
     spent = [sum(tokens(python, [words(body) for body in each])) for each in sent]
     six = "deepeval, `system_one`, six metrics"
-    return [
-        line(
-            (
-                "a record",
-                "labeler, `systemone`, `reference`",
-                f"{six}, `evaluate()`",
-                f"{six}, each alone",
-            )
-        ),
-        line(["---", "--:", "--:", "--:"]),
-        line(("requests", *(f"{len(each) / count:g}" for each in sent))),
-        line(("questions", *(f"{number / count:g}" for number in asked))),
-        line(
-            ("input tokens, without JSON syntax", *(f"{number / count:,.0f}" for number in spent))
-        ),
-        line(("verdicts on single sentences", "yes, by key", *["no: a score a metric"] * 2)),
+    tools = ("labeler, `systemone`, `reference`", f"{six}, `evaluate()`", f"{six}, each alone")
+    lines = [
+        ("requests", *(f"{len(each) / count:g}" for each in sent)),
+        ("questions", *(f"{number / count:g}" for number in asked)),
+        ("input tokens, without JSON syntax", *(f"{number / count:,.0f}" for number in spent)),
+        ("verdicts on single sentences", "yes, by key", *["no: a score a metric"] * 2),
     ]
+    return table(("a record", *tools), lines)
 
 
 def main() -> int:
     """Print the findings, or write the tables into the pages."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environment", help="deciders=PYTHON")
-    options.add_argument("--only", choices=("proxy", "openai", "faults", "deepeval"))
-    options.add_argument("--write", action="store_true", help="into the pages")
-    chosen = options.parse_args()
-    python, met = chosen.environment.partition("=")[2], True
+    parser = with_environments(__doc__)
+    parser.add_argument("--only", choices=("proxy", "openai", "faults", "deepeval"))
+    given = parser.parse_args()
+    (_, python), met = given.pythons[0], True
     os.environ.pop("OPENAI_BASE_URL", None)
-    checks = {"proxy": through_proxy, "openai": with_openai}
-    for name, check in checks.items():
-        if chosen.only in {None, name}:
+    for name, check in {"proxy": through_proxy, "openai": with_openai}.items():
+        if given.only in {None, name}:
             for text, holds in check(python):
                 met = met and holds
                 print(f"{'yes' if holds else 'NO '} {text}", flush=True)
-    if chosen.only in {None, "faults"}:
+    pages = given.write  # the folder of both pages
+    if given.only in {None, "faults"}:
         found = faults(python)
         met = met and all(right for *_, right in found)
-        lines = [line(("fault", "two rows")), line(["---"] * 2)]
-        lines += [line((f"`{name}`", words)) for name, words, _ in found]
-        print(*lines, *(f"NO {name}" for name, _, right in found if not right), sep="\n")
-        if chosen.write:
-            write_block(_PAGES / "reliability.md", "jevcompat", lines)
-    if chosen.only in {None, "deepeval"}:
-        lines = next_to_deepeval(python)
-        print(*lines, sep="\n")
-        if chosen.write:
-            write_block(_PAGES / "judges.md", "deciders", lines)
+        lines = table(
+            ["fault", "two rows"], ((f"`{name}`", said) for name, said, _ in found), left=2
+        )
+        publish(pages and pages / "reliability.md", "jevcompat", lines)
+        print(*(f"NO {name}" for name, _, right in found if not right), sep="\n")
+    if given.only in {None, "deepeval"}:
+        publish(pages and pages / "judges.md", "deciders", next_to_deepeval(python))
     return int(not met)
 
 

@@ -9,20 +9,17 @@ options that its message names too, or gives none and no remedy.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness import line
+from harness import publish, table, today, with_environments
 from import_rows import COUNT
-from judge_dialects import write_block
 from peers.environments import quiet
 
 HERE = Path(__file__).parent
@@ -47,10 +44,9 @@ REMEDIES = ("save its sheet as CSV", "write_ipc_stream", "pass {'query': questio
 _LONGEST = 220
 
 
-def results(environments: Sequence[str], folder: Path) -> Iterator[dict[str, Any]]:
+def results(environments: Sequence[Sequence[str]], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the result of each source of each environment."""
-    for environment in environments:
-        name, _, python = environment.partition("=")
+    for name, python in environments:
         paths = {"PYTHONPATH": f"{HERE.parent}:{HERE}"}
         program = [python, str(HERE / "imports_made.py"), name, str(folder)]
         done = subprocess.run(
@@ -89,29 +85,19 @@ def is_right(result: dict[str, Any]) -> bool:
 
 
 def main() -> int:
-    """Print the table, or write it into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environments", nargs="+", help="NAME=PYTHON")
-    options.add_argument("--write", type=Path, help="the page to write the table into")
-    options.add_argument("--keep", type=Path, help="a folder for the files of the tests")
-    given = options.parse_args()
+    """Publish the table."""
+    parser = with_environments(__doc__)
+    parser.add_argument("--keep", type=Path, help="a folder for the files of the tests")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = list(results(given.environments, Path(folder)))
+        found = list(results(given.pythons, Path(folder)))
         for name in KEPT if given.keep else ():
             shutil.copy(Path(folder) / name, given.keep / name)
-    heading = ("package", "source", "rows read", "otherwise")
     read = sum(result["read"] == COUNT for result in found)
-    when = f"Made and read on {datetime.now(UTC):%Y-%m-%d}: {len(found)} sources"
-    lines = [
-        f"{when}, {read} of them read without an option.",
-        "",
-        line(heading),
-        line(["---"] * len(heading)),
-        *(line(cells(result)) for result in found),
-    ]
-    print("\n".join(lines))
-    if given.write is not None:
-        write_block(given.write, "imports", lines)
+    when = f"Made and read on {today()}: {len(found)} sources"
+    rows = table(["package", "source", "rows read", "otherwise"], map(cells, found), left=4)
+    above = f"{when}, {read} of them read without an option."
+    publish(given.write, "imports", [above, "", *rows])
     return 0 if all(map(is_right, found)) else 1
 
 

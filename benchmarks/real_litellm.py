@@ -9,33 +9,27 @@ people type it. Exits with 1 where a line has another number of labels than it s
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
-from http.client import HTTPConnection
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness import line
-from judge_dialects import COUNT, LONG_ROW, Ended, cells, label_at, write_block
+from harness import free_port, publish, table, today, until_it_listens, with_environments
+from judge_dialects import COUNT, LONG_ROW, Ended, cells, label_at
 from peers.environments import quiet, version
 from wire.behaviors import error
 from wire.dialects import DIALECTS, KEY, Stand
 from wire.runs import rows
 
 PROXY_KEY = "sk-proxy-SENTINEL-0123456789"
-START_SECONDS = 120.0
 _BUSY = error(429, "rate_limit_exceeded", headers={"retry-after": "2"})
 _PLAIN = DIALECTS[0]
 SERVERS = {"plain": _PLAIN, "limiting": replace(_PLAIN, stumbles=dict.fromkeys(range(3, 9), _BUSY))}
@@ -91,11 +85,8 @@ def proxy(
         for name, (at, parameters) in served.items()
     ]
     config = {"model_list": models, "general_settings": {"master_key": PROXY_KEY}}
-    with tempfile.TemporaryDirectory(prefix="litellm-") as name, socket.socket() as free:
-        home = Path(name)
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
+    with tempfile.TemporaryDirectory(prefix="litellm-") as name:
+        home, port = Path(name), free_port()
         (home / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
         command = [str(Path(python).with_name("litellm")), "--config", "config.yaml"]
         command += ["--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
@@ -103,27 +94,11 @@ def proxy(
         with (home / "log").open("w", encoding="utf-8") as log:
             process = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=log)
             try:
-                _wait(process, port)
+                until_it_listens(process, port)
                 yield f"http://127.0.0.1:{port}/v1"
             finally:
                 process.terminate()
                 process.wait(30)
-
-
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
-    ends = time.monotonic() + START_SECONDS
-    while time.monotonic() < ends and process.poll() is None:
-        connection = HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/health/liveliness")
-            connection.getresponse().read()
-        except OSError:
-            time.sleep(0.5)
-        else:
-            return
-        finally:
-            connection.close()
-    raise RuntimeError(f"the proxy does not listen after {START_SECONDS:g} s")
 
 
 def reported(ended: Ended) -> str:
@@ -132,7 +107,7 @@ def reported(ended: Ended) -> str:
     return "; ".join(filter(None, (ended.reported, stopped[1] if stopped else "")))
 
 
-def table(python: str) -> Iterator[tuple[Case, Ended, tuple[str, ...]]]:
+def cases(python: str) -> Iterator[tuple[Case, Ended, tuple[str, ...]]]:
     """Each case, how it ended, and its line."""
     with (
         Stand(SERVERS["plain"]) as plain,
@@ -152,20 +127,14 @@ def table(python: str) -> Iterator[tuple[Case, Ended, tuple[str, ...]]]:
 
 
 def main() -> int:
-    """Print the table, or write it into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environment", help="litellm=PYTHON")
-    options.add_argument("--write", type=Path, help="the page to write the table into")
-    given = options.parse_args()
+    """Publish the table."""
+    given = with_environments(__doc__).parse_args()
     os.environ["PROXY_KEY"] = PROXY_KEY
-    found = list(table(given.environment.partition("=")[2]))
-    heading = ("use", "labels", "output mode", "requests at the server", "the run reports",
-               "one row too long")  # fmt: skip
-    when = f"Measured on {datetime.now(UTC):%Y-%m-%d} with LiteLLM {version('litellm')}:"
-    lines = [when, "", line(heading), line(["---"] * 6), *(line(row) for _, _, row in found)]
-    print("\n".join(lines))
-    if given.write is not None:
-        write_block(given.write, "litellm", lines)
+    found = list(cases(given.pythons[0][1]))
+    heads = ["use", "labels", "output mode", "requests at the server", "the run reports"]
+    when = f"Measured on {today()} with LiteLLM {version('litellm')}:"
+    rows_ = table([*heads, "one row too long"], (row for _, _, row in found), left=6)
+    publish(given.write, "litellm", [when, "", *rows_])
     return 0 if all(len(ended.labels) == case.labels for case, ended, _ in found) else 1
 
 

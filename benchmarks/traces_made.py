@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -27,7 +26,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from import_rows import AGENT_ROW, AGENT_TURNS, import_rows
+from harness import free_port
+from import_rows import AGENT_ROW, AGENT_TURNS, import_rows, retrieval_chain
 
 ROWS = import_rows()[: int(sys.argv[2])]
 USER = "7"
@@ -41,27 +41,10 @@ os.environ |= {
 
 def chain() -> Any:
     """Return a retrieval chain that answers each row's question."""
-    from langchain_classic.chains import create_retrieval_chain
-    from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-    from langchain_core.documents import Document
-    from langchain_core.language_models import FakeListChatModel
     from langchain_core.prompts import ChatPromptTemplate
-    from langchain_core.retrievers import BaseRetriever
-
-    class Retriever(BaseRetriever):
-        """Finds the documents of a row."""
-
-        def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
-            (row,) = (row for row in ROWS if row["question"] == query)
-            return [
-                Document(page_content=text, metadata={"source": f"{n}.md"}, id=str(n))
-                for n, text in enumerate(row["documents"])
-            ]
 
     asked = [("system", "Answer from:\n{context}"), ("human", "{input}")]
-    model = FakeListChatModel(responses=[row["response"] for row in ROWS])
-    stuff = create_stuff_documents_chain(model, ChatPromptTemplate.from_messages(asked))
-    return create_retrieval_chain(Retriever(), stuff)
+    return retrieval_chain(ROWS, ChatPromptTemplate.from_messages(asked))
 
 
 def ask(**config: Any) -> None:
@@ -300,13 +283,6 @@ def exported_by_phoenix(address: str, folder: Path) -> Iterator[tuple[str, str, 
     frame.to_json(folder / "phoenix.jsonl", orient="records", lines=True)
     yield "arize-phoenix", "`get_spans_dataframe`, Parquet", folder / "phoenix.parquet"
     yield "arize-phoenix", "`get_spans_dataframe`, JSON Lines", folder / "phoenix.jsonl"
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody has."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def wait(ready: Callable[[], bool], seconds: float = 120) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from itertools import starmap
+from pathlib import Path
 
 from labeler.calculators import METRICS
 
@@ -20,57 +23,11 @@ class Term:
     id: str
 
 
-_GUIDES_IN_DEEPEVALS_TERMS = (
-    Term("Contextual Precision", "context_precision"),
-    Term("Contextual Recall", "context_recall"),
-    Term("Contextual Relevancy", "context_relevancy"),
-    Term("Answer Relevancy, LLM-based", "answer_relevancy"),
-    Term("Answer Relevancy, similarity-based", "answer_relevancy_similarity"),
-    Term("Faithfulness", "faithfulness:claim"),
-    Term("Hallucination", "hallucination_contexts"),
-    Term("Custom LLM judge, G-Eval", "g_eval"),
-)
-
 SYSTEMS: dict[str, tuple[Term, ...]] = {
-    "TRACe labeling guide": (
-        Term("Context Relevance", "relevance:capstone"),
-        Term("Context Utilization", "utilization:capstone"),
-        Term("Completeness", "completeness:capstone"),
-        Term("Adherence", "adherence:capstone"),
-        Term("Average Score", "trace_mean:capstone"),
-    ),
-    "RAG metric guides, short and comprehensive (DeepEval)": _GUIDES_IN_DEEPEVALS_TERMS,
-    "RAG generator metrics guide (RAGAS)": (
-        Term("Faithfulness", "faithfulness:claim"),
-        Term("Hallucination", "hallucination_rate:claim"),
-        Term("Response Relevancy, LLM-based", "answer_relevancy"),
-        Term("Response Relevancy, string-based", "answer_relevancy_similarity"),
-        Term("Relevant Noise Sensitivity", "noise_sensitivity_relevant"),
-        Term("Irrelevant Noise Sensitivity", "noise_sensitivity_irrelevant"),
-    ),
-    "DeepEval 4.3": (
-        Term("Contextual Precision", "context_precision:deepeval"),
-        Term("Faithfulness", "faithfulness:deepeval"),
-        Term("Hallucination", "hallucination:deepeval"),
-    ),
-    "RAGChecker": (
-        Term("precision", "claim_precision:ragchecker"),
-        Term("recall", "claim_recall:ragchecker"),
-        Term("f1", "claim_f1:ragchecker"),
-        Term("claim_recall", "context_recall:ragchecker"),
-        Term("context_precision", "context_precision_claims:ragchecker"),
-        Term("context_utilization", "context_utilization_claims:ragchecker"),
-        Term("noise_sensitivity_in_relevant", "noise_sensitivity_relevant:ragchecker"),
-        Term("noise_sensitivity_in_irrelevant", "noise_sensitivity_irrelevant:ragchecker"),
-        Term("hallucination", "hallucination_incorrect:ragchecker"),
-        Term("self_knowledge", "self_knowledge:ragchecker"),
-        Term("faithfulness", "faithfulness:ragchecker"),
-    ),
-    "omk rubric": (
-        Term("faithfulness", "rubric_faithfulness"),
-        Term("answer_relevancy", "rubric_answer_relevancy"),
-        Term("context_recall", "rubric_context_recall"),
-    ),
+    system: tuple(starmap(Term, terms.items()))
+    for system, terms in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
 }
 """By system, in the order of its own list."""
 

@@ -1,16 +1,26 @@
-"""The worked examples of the documents that define the metrics, with their figures.
+"""The worked examples of the documents that define the metrics: published next to computed.
+
+    python scripts/published_examples.py
 
 Each label is the one that a careful person would give to the document's example; only counts and
 keys matter, so the sentences are placeholders. Where a document's own arithmetic slips, the slip
-is named and the right figure stands next to it. To add an example, write its label down and a line
-in ``_from_labels``; figures that come from no label stand in ``_of_questions`` and ``_of_scores``.
+is named and the right figure stands next to it. To add an example, write its label and its figures
+into ``published_examples.toml``; figures that come from no label stand in ``_of_questions`` and
+``_of_scores``. Exits with 1 where a figure differs that is not known for the document's own slip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.labels.record import LabelRecord
@@ -18,7 +28,6 @@ from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord
 from labeler.plugins.similarity.embedders import Vector, cosine
 from labeler.plugins.similarity.records import mean_cosine
-from labeler.sentences.example import document_key
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
 from support.samples import keyed_example, signature
 
@@ -65,129 +74,41 @@ class Figure:
         return "equal" if self.shown == self.printed else "differs"
 
 
-# -- the metric guides in the terms of DeepEval ---------------------------------------------------
+# -- examples with a label -------------------------------------------------------------------------
 
-_SILENT = {"a": ["general"]}
-"""Where the document gives no response, one that says nothing."""
 
-RANKED_NODES = record(
-    documents=[1, 1, 3, 3, 3],
-    relevant=["1a", "2a", "2b", "2c"],
-    utilized=[],
-    support=_SILENT,
-)
-"""Five nodes, of which the second and the third answer the question."""
+def _label(documents: Sequence[int], **given: Any) -> LabelRecord:  # noqa: ANN401 - fields of TOML
+    """Return the label of an example; where the document gives no response, one says nothing."""
+    keys = {"relevant": given.get("relevant", []), "utilized": given.get("utilized", [])}
+    if "claims" not in given:
+        if "support" in given and "relevant" not in given:
+            return record(documents=documents, support=given["support"])
+        support = given.get("support", {"a": ["general"]})
+        return record(documents=documents, support=support, **keys)
+    silent, claims = given.get("silent", []), given["claims"]
+    if "reference" not in given:
+        answer = claims_output([says(**one) for one in claims], relevant=keys["relevant"])
+        return record(documents=documents, answer=answer)
+    made = [
+        (right if one.get("correct") else wrong)(**{k: v for k, v in one.items() if k != "correct"})
+        for one in claims
+    ]
+    expected = [expects(**one) for one in given["reference"]]
+    whole = reference_output(made, expected, relevant=keys["relevant"], silent=silent)
+    return record(documents=documents, answer=whole)
 
-COUNTED_STATEMENTS = record(
-    documents=[1, 1, 3, 3, 3],
-    relevant=[document_key(node, sentence) for node in (2, 3, 4) for sentence in range(3)],
-    utilized=[],
-    support=_SILENT,
-)
-"""Five nodes of 11 statements, all 9 of the last three relevant. The guide called two of these
-nodes irrelevant in the example above."""
 
-EXPECTED_OUTPUT = record(
-    documents=[1, 1],
-    answer=reference_output(
-        [],
-        [expects(["1a"], claim="what the letters stand for"), expects(claim="what it is used for")],
-        relevant=["1a"],
-        silent=["a"],
-    ),
-)
-"""An expected output of two statements, one of them in the second node; no response is given."""
+_EXAMPLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["examples"]
 
-TRUE_ANSWER = record(
-    documents=[3, 3, 3],
-    answer=claims_output(
-        [says("a", ["0a"], claim="what it does"), says("b", ["0b"], claim="where it is used")],
-        relevant=["0a", "0b"],
-    ),
-)
-"""A response of two claims that both follow from the first node."""
 
-CONTRADICTED_NODES = record(
-    documents=[3, 3],
-    answer=claims_output([says("a", ["0a"]), says("a", ["0b"])], relevant=["0a", "0b"]),
-)
-"""The same two claims in one sentence, over two nodes of which neither says otherwise."""
-
-# -- the generator guide in the terms of RAGAS ----------------------------------------------------
-
-SUPER_BOWL = record(
-    documents=[1],
-    answer=claims_output(
-        [says("a", ["0a"], claim="the date"), says("a", against=["0a"], claim="in Florida")],
-        relevant=["0a"],
-    ),
-)
-CAPITAL_FLORIDA = record(
-    documents=[2],
-    answer=claims_output([says("a", against=["0b"], claim="is Florida")], relevant=["0b"]),
-)
-CAPITAL_BRASILIA = record(
-    documents=[1],
-    answer=claims_output(
-        [
-            says("a", claim="is Brasília"),
-            says("b", claim="replaced Rio in 1960"),
-            says("c", claim="what Florida is", on_topic=False),
-        ]
-    ),
-)
-"""Three statements on a question about a capital; no context is given."""
-
-MONA_LISA = record(
-    documents=[3],
-    answer=reference_output(
-        [right("a", ["0a"], claim="by Leonardo"), wrong("a", ["0c"], claim="15th century")],
-        [expects(["0a"], found=True, claim="by Leonardo"), expects(claim="16th century")],
-        relevant=["0a", "0b", "0c"],
-    ),
-)
-JANE_EYRE = record(
-    documents=[1, 1],
-    answer=reference_output(
-        [
-            wrong("a", against=["0a"], claim="Brontë wrote the novel"),
-            wrong("a", ["1a"], claim="Brontë is known for another"),
-        ],
-        [expects(["0a"], claim="Austen wrote the novel")],
-        relevant=["0a"],
-    ),
-)
-"""The second claim is true, and incorrect in the sense that the reference does not entail it."""
-
-# -- the labeling guide of TRACe ------------------------------------------------------------------
-
-_TWELVE = [document_key(document, sentence) for document in range(3) for sentence in range(4)]
-
-TWELVE_OF_THIRTY = record(
-    documents=[10, 10, 10], relevant=_TWELVE, utilized=_TWELVE[:8], support=_SILENT
-)
-SEVEN_AND_FOUR = record(
-    documents=[2, 3, 2, 1],
-    relevant=["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
-    utilized=["0a", "0b", "1c", "2a"],
-    support=_SILENT,
-)
-GROUNDED = record(documents=[1, 2, 2], support={"a": ["0a"], "b": ["1b"], "c": ["2a", "2b"]})
-ONE_INVENTED = record(documents=[1, 1, 2], support={"a": ["0a"], "b": [], "c": ["2a", "2b"]})
-TWO_SENTENCES = record(
-    documents=[2, 2],
-    relevant=["0a", "0b", "1a"],
-    utilized=["0a", "1a", "1b"],
-    support={"a": ["0a", "1a"], "b": []},
-)
-"""The guide's output says ``overall_supported`` although its second sentence is not supported."""
-
-THREE_SENTENCES = record(
-    documents=[3, 2, 2],
-    relevant=["0a", "0b", "1a", "1b"],
-    utilized=["0a", "0b", "1a", "1b"],
-    support={"a": ["0a", "0b"], "b": ["1a"], "c": []},
-)
+@cache
+def labels() -> dict[str, LabelRecord]:
+    """Return the label of every example that has one, by the example's name."""
+    found: dict[str, LabelRecord] = {}
+    for one in _EXAMPLES:
+        fields = {k: v for k, v in one.items() if k not in {"name", "figures", "like"}}
+        found[one["name"]] = found[one["like"]] if "like" in one else _label(**fields)
+    return found
 
 
 def _ratio(labeled: LabelRecord, metric: str) -> Ratio:
@@ -203,37 +124,6 @@ def _numerator(labeled: LabelRecord, metric: str) -> float:
     return float(_ratio(labeled, metric).numerator or Fraction())
 
 
-def _from_labels() -> Iterator[tuple[str, str, LabelRecord, str, str]]:
-    """Document, example, label, metric, printed figure."""
-    guide = LONG_GUIDE
-    yield guide, "nodes 2 and 3 of 5", RANKED_NODES, "context_precision", "0.5833"
-    for guide in (LONG_GUIDE, SHORT_GUIDE):
-        yield guide, "expected output", EXPECTED_OUTPUT, "context_recall", "0.5"
-        yield guide, "9 of 11 statements", COUNTED_STATEMENTS, "context_relevancy", "0.8182"
-        yield guide, "two statements", TRUE_ANSWER, "answer_relevancy", "1.0"
-        yield guide, "two claims", TRUE_ANSWER, "faithfulness:claim", "1.0"
-        yield guide, "two contexts", CONTRADICTED_NODES, "hallucination_contexts", "0.0"
-    guide = GENERATOR_GUIDE
-    yield guide, "Super Bowl", SUPER_BOWL, "faithfulness:claim", "0.5"
-    yield guide, "capital Florida", CAPITAL_FLORIDA, "hallucination_rate:claim", "1"
-    yield guide, "capital Brasília", CAPITAL_BRASILIA, "answer_relevancy", "0.67"
-    yield guide, "Mona Lisa", MONA_LISA, "noise_sensitivity_relevant", "0.5"
-    yield guide, "Jane Eyre", JANE_EYRE, "noise_sensitivity_irrelevant", "0.5"
-    guide = TRACE
-    yield guide, "12 of 30 relevant", TWELVE_OF_THIRTY, "relevance", "0.40"
-    yield guide, "8 of 12 used", TWELVE_OF_THIRTY, "utilization:capstone", "0.67"
-    yield guide, "4 of 7 covered", SEVEN_AND_FOUR, "completeness:capstone", "0.57"
-    yield guide, "three supported", GROUNDED, "adherence:capstone", "1.0"
-    yield guide, "one invented", ONE_INVENTED, "adherence:capstone", "0.0"
-    for example, labeled, four in (
-        ("two sentences", TWO_SENTENCES, ("0.15", "1.0", "0.67", "0.0")),
-        ("complete", THREE_SENTENCES, ("0.20", "1.0", "1.0", "0.0")),
-    ):
-        for name, printed in zip(_FOUR, four, strict=True):
-            yield guide, example, labeled, f"{name}:capstone", printed
-    yield guide, "complete", THREE_SENTENCES, "trace_mean:capstone", "0.55"
-
-
 _FOUR = ("relevance", "utilization", "completeness", "adherence")
 
 
@@ -244,18 +134,18 @@ def _apart() -> Iterator[Figure]:
         "nodes 2 and 3 of 5",
         "context_precision, sum of terms",
         "1.1667",
-        _numerator(RANKED_NODES, "context_precision"),
+        _numerator(labels()["nodes 2 and 3 of 5"], "context_precision"),
     )
     yield Figure(
         TRACE,
         "12 of 30 relevant",
         "relevance:capstone",
         "0.40",
-        _value(TWELVE_OF_THIRTY, "relevance:capstone"),
+        _value(labels()["12 of 30 relevant"], "relevance:capstone"),
         slip="its own code divides by 20, whatever the number of sentences",
         correct="0.60",
     )
-    four = [_value(THREE_SENTENCES, f"{name}:capstone") for name in _FOUR]
+    four = [_value(labels()["complete"], f"{name}:capstone") for name in _FOUR]
     yield Figure(
         TRACE,
         "complete",
@@ -270,7 +160,7 @@ def _apart() -> Iterator[Figure]:
         "capital Florida",
         "faithfulness:claim, claims supported",
         "1",
-        _numerator(CAPITAL_FLORIDA, "faithfulness:claim"),
+        _numerator(labels()["capital Florida"], "faithfulness:claim"),
         slip="the claim it counts is the unsupported one",
         correct="0",
     )
@@ -351,16 +241,57 @@ def _passes(criterion: str, score: int, threshold: float) -> float:
 def figures() -> list[Figure]:
     """Every figure of every document, document by document."""
     found = [
-        Figure(source, example, metric, printed, _value(labeled, metric))
-        for source, example, labeled, metric, printed in _from_labels()
+        Figure(
+            _SOURCES[source], one["name"], metric, printed, _value(labels()[one["name"]], metric)
+        )
+        for one in _EXAMPLES
+        for source, metric, printed in one["figures"]
     ]
     found += [*_apart(), *_of_questions(), *_of_scores()]
-    return sorted(found, key=lambda figure: _SOURCES.index(figure.source))
+    order = list(_SOURCES.values())
+    return sorted(found, key=lambda figure: order.index(figure.source))
 
 
-_SOURCES = (SHORT_GUIDE, LONG_GUIDE, GENERATOR_GUIDE, TRACE, RUBRIC)
+_SOURCES = {
+    "short": SHORT_GUIDE,
+    "long": LONG_GUIDE,
+    "generator": GENERATOR_GUIDE,
+    "trace": TRACE,
+    "rubric": RUBRIC,
+}
 
 
-def labels() -> dict[str, LabelRecord]:
-    """The label of every example that has one, by the example's name."""
-    return {example: labeled for _, example, labeled, _, _ in _from_labels()}
+_HEAD = ("document", "example", "metric", "printed", "computed", "")
+
+
+def table(rows: Iterable[Figure]) -> str:
+    """The figures in columns, each document named once, and under them why slips are slips."""
+    shown, previous, slips = [_HEAD], "", []
+    for row in rows:
+        source = "" if row.source == previous else row.source
+        previous = row.source
+        shown.append((source, row.example, row.metric, row.printed, row.shown, row.verdict))
+        if row.slip:
+            slips.append(f"slip: {row.metric} of {row.example!r}: {row.slip}")
+    return "\n".join([*_aligned(shown), "", *dict.fromkeys(slips)])
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def main() -> int:
+    """Print the table."""
+    found = figures()
+    print(table(found))
+    counts = {word: sum(f.verdict == word for f in found) for word in ("equal", "slip", "differs")}
+    print("; ".join(f"{count} {word}" for word, count in counts.items()))
+    return 1 if counts["differs"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -28,6 +28,7 @@ from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import (
+    LONGEST_NAME,
     Brief,
     Column,
     Display,
@@ -42,8 +43,8 @@ from labeler.sentences.display import (
 
 SecondJudge = Callable[[LabelRecord], SecondOpinion | None]
 """Returns what a second judge says about a record's sentences; ``None`` for nothing."""
-_LONGEST_ID, _SHOWN = 40, 3
-"""Characters of an id, and records that a display names."""
+_SHOWN = 3
+"""Records that a display names."""
 FINDING_COLUMNS = (
     *("id", "key", "group", "signature", "doubt", "rank"),
     *("check", "severity", "message", "keys"),
@@ -220,7 +221,7 @@ class Audit(Displayed):
         counted = f"{some.capitalize()} of {plural(total, 'label')} {verb}; {others}"
         if total == 1 and not odd:
             counted = f"The only label does not contradict itself; {others}"
-        ids = [*dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())]
+        ids = [*dict.fromkeys(shortened(one.id, LONGEST_NAME) for one in self.ranked())]
         first = f" Look first at: {', '.join(ids[:2])}." if ids else ""
         notes = f", {noted:,} {have(noted)} a note" if (noted := self.worst["note"]) else ""
         looks = "look" if doubtful > 1 else "looks"

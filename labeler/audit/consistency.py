@@ -229,7 +229,9 @@ def undecided_score(subject: Subject) -> Iterator[Found]:
     little more or less, and the verdict were the other.
     """
     scores = subject.record.scores.support if subject.record.scores else {}
-    threshold = _threshold(subject)
+    made = subject.record
+    chosen = {**made.reply.thresholds, **made.signature.thresholds}
+    threshold = chosen.get("support", HALF)
     near = [k for k, v in scores.items() if abs(v - threshold) <= MARGIN * abs(threshold)]
     if near:
         yield Found(
@@ -237,11 +239,6 @@ def undecided_score(subject: Subject) -> Iterator[Found]:
             f"{MARGIN:.0%} of the threshold {threshold:g}.",
             subject.in_order(near),
         )
-
-
-def _threshold(subject: Subject) -> float:
-    record = subject.record
-    return {**record.reply.thresholds, **record.signature.thresholds}.get("support", HALF)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -329,7 +329,7 @@ def _mean_warnings(
         yield "people judged every record that the judge did: the value is simply their mean"
         return
     # Pooled, because a few equal values would have no spread of their own.
-    spread = _variance([*judge, *judge_alone]) * (1 / len(judge) + 1 / len(judge_alone))
+    spread = float(np.var([*judge, *judge_alone])) * (1 / len(judge) + 1 / len(judge_alone))
     if abs(fmean(judge) - fmean(judge_alone)) > UNLIKE * math.sqrt(spread):
         yield (
             f"the judge's mean is {fmean(judge):.3f} on the human-judged records and "
@@ -356,12 +356,6 @@ def _proportion_warnings(counts: _Counts, raw: float, *, random_sample: bool) ->
 
 def _cut(share: float) -> float:
     return float(min(1, max(0, share)))
-
-
-def _variance(values: Sequence[float]) -> float:
-    """Return the mean squared distance from the mean."""
-    mean = fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values) / len(values)
 
 
 # Variances: records or groups are left out, one at a time.

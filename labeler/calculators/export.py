@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.metrics_row import Identity, Measurer, row_digest
@@ -110,7 +110,7 @@ def write_numbers(
             record | {name: str(record[name]) for name in inexact if record.get(name) is not None}
             for record in records
         )
-        writer, columns = _writer(path), _numbers_columns(ids, inexact)
+        writer, columns = writer_of(path), _numbers_columns(ids, inexact)
         return writer(records if writer is _write_lines else texts, columns, Path(path))
 
 
@@ -190,7 +190,7 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
     Raises:
         UsageError: the suffix is unknown, or the file cannot be written.
     """
-    writer = _writer(path)
+    writer = writer_of(path)
     if writer is _write_lines:
         return writer((dict(row.as_json(__version__)) for row in rows), {}, Path(path))
     return writer(map(summary_record, rows), _kinds("summaries"), Path(path))
@@ -199,16 +199,12 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
 _Write = Callable[[Iterable[Record], Columns, Path], int]
 
 
-def check_table(path: str | Path) -> None:
-    """Validate the suffix of an output file before anything is computed.
+def writer_of(path: str | Path) -> _Write:
+    """Return the function that writes a table to a file, by its suffix.
 
     Raises:
         UsageError: the suffix is none of ``.csv``, ``.parquet``, ``.jsonl``.
     """
-    _writer(path)
-
-
-def _writer(path: str | Path) -> _Write:
     name = str(path).lower()
     if name.endswith(".parquet"):
         return _write_parquet
@@ -245,7 +241,9 @@ def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> i
 
     from labeler.data.formats.parquet_files import parquet_writer  # noqa: PLC0415 - the same
 
-    schema, count, left = _schema(pa, columns), 0, iter(records)
+    types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
+    schema = pa.schema([pa.field(name, types[kind]) for name, kind in columns.items()])
+    count, left = 0, iter(records)
     portions = iter(lambda: list(islice(left, _BATCH)), [])
     with parquet_writer(path, schema) as writer:
         batches = (pa.RecordBatch.from_pylist(portion, schema=schema) for portion in portions)
@@ -254,11 +252,6 @@ def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> i
             count += table.num_rows
             writer.write_table(table)
     return count
-
-
-def _schema(pa: Any, columns: Columns) -> Any:  # noqa: ANN401 - pyarrow has no types
-    types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
-    return pa.schema([pa.field(name, types[kind]) for name, kind in columns.items()])
 
 
 # Metrics as evaluation events of OpenTelemetry: each metric of a record is one log record of OTLP
@@ -272,15 +265,8 @@ _INFORMATION = 9
 """Severity INFO."""
 
 
-class Written(NamedTuple):
-    """Records whose events were written, and those of them that name no trace."""
-
-    records: int
-    untraced: int
-
-
-def write_events(rows: Iterable[MetricsRow], path: str) -> Written:
-    """Write the metrics of records, one line each.
+def write_events(rows: Iterable[MetricsRow], path: str) -> tuple[int, int]:
+    """Write the metrics of records, one line each; return their number, and of those without trace.
 
     The metadata columns ``trace_id``, ``span_id`` and ``response_id`` say what was evaluated.
 
@@ -293,7 +279,7 @@ def write_events(rows: Iterable[MetricsRow], path: str) -> Written:
             records += 1
             untraced += not _trace(row)
             file.write(_line(row) + "\n")
-    return Written(records, untraced)
+    return records, untraced
 
 
 @contextmanager

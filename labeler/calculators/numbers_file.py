@@ -321,11 +321,13 @@ class NumbersFile:
 
         def measured(cells: tuple[Any, ...]) -> dict[str, Metric]:
             versions, kind, profile = cells
+            output = PROFILES[profile].output if profile else None
             return {
                 one.id: one
                 for one in self.metrics
                 if one.kind == kind
-                and (self._is_asked or (one.id in (versions or {}) and _has_fields(profile, one)))
+                if self._is_asked or one.id in (versions or {})
+                if self._is_asked or not output or issubclass(output, one.profile.output)
             }
 
         versions = self._column("versions", _versions)
@@ -474,11 +476,6 @@ _READERS: dict[type, Callable[[Any], Any]] = {
 """Functions that read cells of facts, by the type of these."""
 _NO: frozenset[str] = frozenset()
 _BLANK = Tally((), {}, _NO, _NO, (), _NO, _NO, _NO, _NO, VerbatimLabel.model_construct())
-
-
-def _has_fields(profile: str | None, metric: Metric) -> bool:
-    """Return True if labels of a profile have the fields that a metric needs."""
-    return not profile or issubclass(PROFILES[profile].output, metric.profile.output)
 
 
 @lru_cache(maxsize=256)

@@ -152,7 +152,7 @@ class _Group(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
         super().__init__(**settings)
-        unloaded: dict[str, Any] = dict.fromkeys(self._own(_COMMANDS))
+        unloaded: dict[str, Any] = dict.fromkeys(self._own(_COMMANDS))  # names to suggest
         self.commands = unloaded | dict(self.commands)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own

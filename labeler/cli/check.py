@@ -28,7 +28,7 @@ from labeler.cli.options import (
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing.checking import check_gates, junit_report, markdown_report
 from labeler.comparing.gates import Demand, GateSettings, doubts
-from labeler.comparing.verdicts import GateResults, Verdict
+from labeler.comparing.verdicts import Verdict
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -55,9 +55,6 @@ MaxDrop = Annotated[
     ),
 ]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
-JUnitPerRecord = Annotated[
-    bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
-]
 GitHub = Annotated[
     bool, typer.Option("--github", help=f"Add a summary to {SUMMARY_VARIABLE}, or print it.")
 ]
@@ -78,7 +75,6 @@ def check(
     details: Details = False,
     as_json: Json = False,
     junit: JUnit = None,
-    junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
     threshold: Threshold = None,
 ) -> int:
@@ -88,7 +84,7 @@ def check(
     """
     _check_options(context, labels, against, drops=bool(max_drop))
     intervals = Intervals(level, group) if given.on == "interval" else None
-    settings = replace(given, intervals=intervals, every_record=junit_per_record)
+    settings = replace(given, intervals=intervals)
     demands = [*_demands(at_least, at_most, max_drop)]
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)
@@ -102,22 +98,17 @@ def check(
     notify_repeated(repeated)
     if as_json:
         print_json([verdict.as_json() for verdict in verdicts])
-    else:
-        _print(verdicts, details=details)
-    if junit:
-        with replaced(Path(junit)) as file:
-            file.write(junit_report(verdicts, per_record=junit_per_record))
-    if github:
-        _summarize_step(verdicts, as_json=as_json)
-    return 0 if verdicts.passed else GATE_MISSED
-
-
-def _print(verdicts: GateResults, *, details: bool) -> None:
-    if details:
+    elif details:
         ordered = sorted(verdicts, key=lambda one: one.passed)
         print_lines([verdicts.conclusion, *(one.details for one in ordered)])
     else:
         print_display(verdicts)
+    if junit:
+        with replaced(Path(junit)) as file:
+            file.write(junit_report(verdicts))
+    if github:
+        _summarize_step(verdicts, as_json=as_json)
+    return 0 if verdicts.passed else GATE_MISSED
 
 
 def _demands(
@@ -146,8 +137,6 @@ def _check_options(
             f"{labels} is checked against itself, so nothing can drop: name the labels of another "
             "run with --against"
         )
-    if context.params["junit_per_record"] and not context.params["junit"]:
-        raise UsageError("--junit-per-record is for --junit, which names the file")
     typed = (context.get_parameter_source(option) for option in ("level", "group"))
     # A file's or the default values contradict nothing.
     if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -91,7 +91,6 @@ def metrics(
         raise UsageError("--group needs intervals: drop --rows, --list or --no-intervals")
     if listing:
         _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
-        print_declared("metrics")
         return
     sources = _sources(labels, output, otel_events)
     measured = MeasuredOutcomes(outcomes_or_numbers(sources, threshold), ids)
@@ -105,14 +104,19 @@ def metrics(
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
-    else:
-        view = View(drawn, by, every or details or ids is not None, details, worst, measured.chosen)
-        # The report reads one source of labels, and no numbers.
-        alone = len(sources) == 1 and sources != [STDIO] and not measured.numbers
-        print_summary(summary, view, sources[0] if alone and summary else "")
-        print_summary(scored, replace(view, every=True, worst=None, asked=()))
-        for kind, one in measured.collected.items():
-            one.show(measured.metrics_of(kind), intervals=intervals)
+        return
+    view = View(drawn, by, every or details or ids is not None, details, worst, measured.chosen)
+    # The report reads one source of labels, and no numbers.
+    alone = len(sources) == 1 and sources != [STDIO] and not measured.numbers
+    print_summary(summary, view, sources[0] if alone and summary else "")
+    _print_collected(measured, scored, view)
+
+
+def _print_collected(measured: MeasuredOutcomes, summary: Sequence[SummaryRow], view: View) -> None:
+    """Print the summaries of collected outcomes, such as scores, and what else they say."""
+    print_summary(summary, replace(view, every=True, worst=None, asked=()))
+    for kind, one in measured.collected.items():
+        one.show(measured.metrics_of(kind), intervals=view.intervals is not None)
 
 
 def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str | None) -> None:
@@ -120,16 +124,26 @@ def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str
     models: dict[AnsweringModel, None] = {}
     signatures: dict[str, None] = {}
     distinct = DistinctRows(measured.rows(facts=output is not None))
-    noted = _note(_note(distinct, "answered", models), "label", signatures)
+
+    def noted() -> Iterator[MetricsRow]:
+        for row in distinct:
+            models.update({row.answered: None} if row.answered else {})
+            signatures.update({row.label: None} if row.label else {})
+            yield row
+
     if otel_events is not None:
-        _write_events(noted, otel_events)
+        from labeler.calculators.export import write_events
+
+        records, untraced = write_events(noted(), otel_events)
+        lack = f"; {untraced:,} without a trace id in metadata" if untraced else ""
+        notify(f"events of {plural(records, 'record')} written to {otel_events}{lack}")
     elif output is not None:
         from labeler.calculators.export import write_numbers
 
-        written = plural(write_numbers(noted, distinct.copies, output), "row")
+        written = plural(write_numbers(noted(), distinct.copies, output), "row")
         notify(f"{written} written to {output}")
     else:
-        for row in noted:
+        for row in noted():
             print_json(row.as_json(__version__))
     notify_repeated(distinct.repeated)
     _notify_models(models)
@@ -139,14 +153,6 @@ def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str
 def repeated(rows: Iterable[SummaryRow]) -> int:
     """Return the number of records that were left out; each row of a group has the same."""
     return sum({(row.label, row.group): row.duplicates for row in rows}.values())
-
-
-def _note(rows: Iterable[MetricsRow], field: str, noted: dict[Any, None]) -> Iterator[MetricsRow]:
-    """Yield rows, and add the values of a field to a dictionary, in their order."""
-    for row in rows:
-        if value := getattr(row, field):
-            noted[value] = None
-        yield row
 
 
 def _notify_models(models: Iterable[AnsweringModel]) -> None:
@@ -170,6 +176,7 @@ def _print_metrics(metrics: Sequence[Metric]) -> None:
             )
         )
     print_catalog(("metric", "", "formula, label fields, source"), rows)
+    print_declared("metrics")
 
 
 def _sources(labels: list[str] | None, output: str | None, events: str | None) -> list[str]:
@@ -177,9 +184,9 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     if output is not None:
-        from labeler.calculators.export import check_table
+        from labeler.calculators.export import writer_of
 
-        check_table(output)
+        writer_of(output)  # before anything is computed
     for target in filter(None, (output, events)):
         reject_overwrite(labels, target)
     reject_repeats(labels)
@@ -194,15 +201,6 @@ def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
         notify(f"{write_summaries(rows, output)} summaries written to {output}")
     else:
         print_json([row.as_json(__version__) for row in rows])
-
-
-def _write_events(rows: Iterable[MetricsRow], path: str) -> None:
-    """Write metrics as evaluation events, and report how many name their trace."""
-    from labeler.calculators.export import write_events as write
-
-    written = write(rows, path)
-    without = f"; {written.untraced:,} without a trace id in metadata" if written.untraced else ""
-    notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
 
 
 def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> None:

@@ -222,7 +222,7 @@ def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
 
 def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
     """Yield limits of the numbers."""
-    yield from mixed_labels(side.signatures)
+    yield from mixed_labels(A=side.signatures)
     if people.matched.ties:
         yield (
             f"{plural(people.matched.ties, 'tie')} between annotators, with as many yeses as noes "
@@ -281,8 +281,8 @@ class LabelAgreement(Displayed):
             more = ", …" if sum(self.counts.left_out.values()) > len(left_out) else ""
             named = ", ".join(map(repr, left_out))
             lines.append(f"not compared, or cut by another splitter: {named}{more}")
-        both = (self.signatures_a, "labels of A"), (self.signatures_b, "labels of B")
-        return [*lines, *(f"note: {note}" for side in both for note in mixed_labels(*side))]
+        notes = mixed_labels(A=self.signatures_a, B=self.signatures_b)
+        return [*lines, *(f"note: {note}" for note in notes)]
 
     def in_full(self) -> Iterator[Section]:
         """Yield tables of the coefficients by group, and the numbers of records."""

@@ -444,6 +444,6 @@ def _warnings(people: People, side: Side[Judged], kinds: Sequence[Reliability]) 
                 f"{one.kind}: people judged {plural(one.verdicts, 'verdict')}; a threshold needs "
                 f"{FEWEST} or more"
             )
-    yield from mixed_labels(side.signatures)
+    yield from mixed_labels(A=side.signatures)
     if people.matched.ties:
         yield f"left out, because people are tied: {plural(people.matched.ties, 'verdict')}"

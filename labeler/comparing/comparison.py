@@ -25,6 +25,7 @@ from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
+    LONGEST_NAME,
     Brief,
     Display,
     Displayed,
@@ -53,7 +54,6 @@ _VERDICTS = {
     "not tested": "not compared",
 }
 """Verdicts in words; the others are words already."""
-_LONGEST_GROUP = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class MetricComparison(Brief):
     @property
     def group_name(self) -> str:
         """The shortened group; ``(all)`` for all records."""
-        return "(all)" if self.group is None else shortened(self.group, _LONGEST_GROUP)
+        return "(all)" if self.group is None else shortened(self.group, LONGEST_NAME)
 
     @property
     def same_retrieval(self) -> bool:

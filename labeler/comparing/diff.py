@@ -268,9 +268,8 @@ class LabelDiff(Displayed):
         """Lines on the records that are paired, and those with other parts on both sides."""
         unlike = self.counts.unlike.items()
         others = (f"of these with another {parts}: {count}" for parts, count in unlike)
-        both = (self.a.signatures, "labels of A"), (self.b.signatures, "labels of B")
-        notes = (f"note: {note}" for side in both for note in mixed_labels(*side))
-        return [self.counts.in_words(), *others, *notes]
+        notes = mixed_labels(A=self.a.signatures, B=self.b.signatures)
+        return [self.counts.in_words(), *others, *(f"note: {note}" for note in notes)]
 
     def _changed_most(self, *, details: bool = False) -> Iterator[str]:
         """Yield the records that changed most, with the first metric that did, or with all."""

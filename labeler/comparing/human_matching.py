@@ -28,7 +28,7 @@ from labeler.comparing.human_labels import (
     HumanLabel,
     HumanLabels,
 )
-from labeler.comparing.sides import Side
+from labeler.comparing.sides import LISTED, Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import Brief, figure, plural
@@ -39,9 +39,6 @@ _DERIVED: Mapping[str, tuple[str, ...]] = {
     "supported": ("adherence", "adherence_fraction"),
 }
 """Metrics of a record that follow if a person judged every one of its sentences."""
-
-_LISTED = 5
-"""Ids that are listed at most."""
 
 TIE = 0.5
 """Share of yeses that is neither yes nor no."""
@@ -202,7 +199,7 @@ class People:
             used=len(human.labels) - sum(map(len, left_out.values())),
             unknown=len(unknown),
             unknown_ids=tuple(dict.fromkeys(_unknown(label.id, side) for label in unknown))[
-                :_LISTED
+                :LISTED
             ],
             failed=len(failed),
             unknown_sentences=len(strange),
@@ -268,7 +265,7 @@ def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged])
     if matched.failed:
         causes.append(f"{plural(matched.failed, 'judgment')} of records that failed in {side.name}")
     if matched.unknown_sentences:
-        keys = list(dict.fromkeys((label.id, label.sentence) for label in strange))[:_LISTED]
+        keys = list(dict.fromkeys((label.id, label.sentence) for label in strange))[:LISTED]
         named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in keys)
         causes.append(
             f"{plural(matched.unknown_sentences, 'judgment')} of sentences that the record does "

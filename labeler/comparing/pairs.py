@@ -42,10 +42,6 @@ class QuestionPairs(NamedTuple):
     names: Mapping[str, str]
     unclear: int
 
-    def in_a(self, name: str) -> str:
-        """Return the id in A of a record of B."""
-        return self.names.get(name, name)
-
     def note(self) -> str:
         """Return the number of records that are paired so; empty without any."""
         count = len(self.names)

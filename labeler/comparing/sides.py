@@ -371,11 +371,12 @@ class _Contents(Generic[T]):
         return "\n".join(lines)
 
 
-def mixed_labels(signatures: Collection[str], labels: str = "the labels") -> Iterator[str]:
-    """Yield a warning if labels were made in several ways."""
-    if len(signatures) > 1:
-        ways = f"{labels} were made in {len(signatures)} ways"
-        yield f"{ways}, and the numbers are over all of them together"
+def mixed_labels(**signatures: Collection[str]) -> Iterator[str]:
+    """Yield a warning for each side, by name, whose labels were made in several ways."""
+    for side, ways in signatures.items():
+        if len(ways) > 1:
+            made = f"labels of {side} were made in {len(ways)} ways"
+            yield f"{made}, and the numbers are over all of them together"
 
 
 def quoted(names: Collection[str], total: int | None = None) -> str:

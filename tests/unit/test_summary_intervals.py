@@ -131,8 +131,9 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
     assert {one.group for one in agreed} == {None, *NAMES}
     assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
     rows = list(labeler.metrics(labels(), "adherence"))
-    for verdict in check_rows(rows, [GATE], GateSettings(by="g", every_record=True)):
-        assert len(verdict.records) == counts[verdict.group]
+    for verdict in check_rows(rows, [GATE], GateSettings(by="g")):
+        assert verdict.row is not None
+        assert verdict.row.rows == counts[verdict.group]
 
 
 def test_a_text_and_a_number_are_told_apart() -> None:
