@@ -53,9 +53,9 @@ def notices_of(
         yield "further", f"documents with another text ({other}), which is not judged"
     if not all(map(str.strip, documents)):
         yield "empty document", "an empty document"
-    given_texts = [read.get(name) for name in _TEXTS]
-    question, response, right = (one if isinstance(one, str) else "" for one in given_texts)
-    if isinstance(given_texts[0], str) and not question.strip():
+    texts = map(read.get, _TEXTS)
+    question, response, right = (one if isinstance(one, str) else "" for one in texts)
+    if isinstance(read.get("question"), str) and not question.strip():
         yield "empty question", "an empty question, as merged cells of a spreadsheet leave"
     for name, text in zip(("document", *_TEXTS), (first, question, response, right), strict=True):
         if is_printed(text):

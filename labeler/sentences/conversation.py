@@ -358,21 +358,26 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:  # noqa: A
     return next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
 
 
+# A name such as longcat_think, seed:think or chain_of_thought; Open WebUI writes details of a type.
 _THOUGHTS = (
-    r"(?:think|thinking|antthinking|thoughts?|thought_process|reasoning|reflection|scratchpad"
-    r"|inner_monologue|chain_of_thought|seed:think)(?:\s[^<>]{0,200})?"
+    r"(?:[a-z]{1,12}[:_]){0,2}(?:think|(?:ant)?thinking|thoughts?|reasoning|reflection|scratchpad"
+    r"|monologue)(?:_process)?(?:\s[^<>]{0,200})?"
+)
+_DETAILS = re.compile(
+    r"<details\s[^<>]{0,200}\breasoning\b[^<>]{0,200}>(?:[^<]|<(?!/?details\b))*+</details>\s*+",
+    re.IGNORECASE,
 )
 _MESSAGE = r"\s*<\|message\|>"
 _MARK = re.compile(
-    rf"(?P<open><{_THOUGHTS}>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
+    rf"(?P<open><{_THOUGHTS}>|<unused94>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
     rf"|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
-    rf"|(?P<close></{_THOUGHTS}>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
+    rf"|(?P<close></{_THOUGHTS}>|<unused95>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
     rf"|<\|channel\|>\s*final{_MESSAGE})"
     r"|(?P<code>`+|(?:^|(?<=\n))[ ]{0,3}~{3,})",
     re.IGNORECASE,
 )
-_FIRST = ("</", "<|", "<think", "<thought", "<reason", "<seed", "<antth", "think]", "think▷")
-"""A text without any of these, in small letters, has no thoughts."""
+_FIRST = ("<", "THINK]", "think]", "think▷")
+"""A text without any of these has no thoughts."""
 
 
 def without_thoughts(text: str) -> str:
@@ -381,9 +386,9 @@ def without_thoughts(text: str) -> str:
     A closing tag without an opening one ends a thought that began with the text; an opening tag
     without a closing one begins a thought up to the end.
     """
-    small = text.lower()
-    if not any(mark in small for mark in _FIRST):
+    if not any(mark in text for mark in _FIRST):
         return text
+    whole, text = text, _DETAILS.sub("", text)
     marks = list(_MARK.finditer(text))
     places: dict[str, list[int]] = defaultdict(list)
     """The places of the closing tags, and of each mark of code, among the marks."""
@@ -391,7 +396,7 @@ def without_thoughts(text: str) -> str:
         places["" if mark["close"] else (mark["code"] or "<").strip()].append(number)
     kept: list[str] = []
     number = start = 0
-    found = False
+    found = text != whole
     while number < len(marks):
         mark = marks[number]
         found = found or not mark["code"]
@@ -406,4 +411,4 @@ def without_thoughts(text: str) -> str:
         if not mark["close"] and (partner is not None or mark["open"]):
             number = len(marks) if partner is None else partner
         number += 1
-    return "".join([*kept, text[start:]]).strip() if found else text
+    return "".join([*kept, text[start:]]).strip() if found else whole

@@ -211,9 +211,10 @@ def test_a_trace_that_gives_no_row_is_counted_by_its_reason(
 
 @pytest.mark.parametrize("null", ["null", "None", " null\n"])
 def test_a_recorded_null_is_nothing_found(null: str, join: Join) -> None:
-    """Of a retriever or a tool."""
+    """Of a retriever or a tool; a retrieval that failed found nothing either."""
     tool = span("tool", "root", "TOOL", output__value=null)
-    row = only(join(root(), found(output__value=null), tool))
+    failed = span("failed", "root", "RETRIEVER") | {"status": {"code": 2}}
+    row = only(join(root(), found(output__value=null), failed, tool))
     assert (row["documents"], row.get("tool_outputs")) == ([], None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from unicodedata import normalize
 
 from labeler.catalog import named_keywords
 from labeler.data.corrections import (
@@ -119,11 +120,14 @@ def apply_corrections(
     last = current(events)
     labels = Counter[tuple[str, str]]()
     keys = {correction.key for correction in last}
-    judged = labels_by_key(_counted(outcomes(), keys, labels), keys)
+    named = dict.fromkeys((normalize("NFC", correction.id) for correction in last), False)
+    judged = labels_by_key(_counted(outcomes(), keys, labels, named), keys)
     applied = Applied("")
     counts: dict[str, list[Correction]] = {}
     for correction in last:
-        why, detail = _rejection(correction, judged.get(correction.key))
+        other = "its record has a label of other texts, if only in Unicode form, or judges"
+        other *= named[normalize("NFC", correction.id)]
+        why, detail = _rejection(correction, judged.get(correction.key), other)
         if why:
             applied.ignored.append(Ignored(correction, why, detail))
         else:
@@ -135,12 +139,17 @@ def apply_corrections(
 
 
 def _counted(
-    outcomes: Iterable[AnyOutcome], keys: Container[str], labels: Counter[tuple[str, str]]
+    outcomes: Iterable[AnyOutcome],
+    keys: Container[str],
+    labels: Counter[tuple[str, str]],
+    named: dict[str, bool],
 ) -> Iterator[AnyOutcome]:
-    """Yield outcomes, and count the labels among them by printed signature and given keys."""
+    """Yield outcomes, count labels by printed signature and given keys, and mark their ids."""
     for outcome in outcomes:
         if isinstance(outcome, LabelRecord):
             labels[str(outcome.signature), outcome.key if outcome.key in keys else ""] += 1
+            if (name := normalize("NFC", outcome.id)) in named:
+                named[name] = True
         yield outcome
 
 
@@ -191,10 +200,10 @@ def corrections_digest(counted: Iterable[Correction]) -> str:
     return digest(digests)[:12]
 
 
-def _rejection(correction: Correction, record: LabelRecord | None) -> tuple[str, str]:
+def _rejection(correction: Correction, record: LabelRecord | None, other: str) -> tuple[str, str]:
     """Return why a correction does not count, with details; empty if it counts."""
     if record is None:
-        return "no_label", ""
+        return "no_label", other
     if correction.opinion == "unsure":
         return "unsure", ""
     if correction.verdict is None:
@@ -222,7 +231,9 @@ def _applied(
     for outcome in outcomes:
         applied.rows += 1
         if isinstance(outcome, LabelFailure):
-            yield _failure(outcome, applied)
+            own = outcome.signature  # that of corrected labels cannot be retried
+            changes = {"signature": own and applied.signed(own), "key": None, "lasting": False}
+            yield outcome.model_copy(update=changes) if own else outcome
             continue
         applied.records += 1
         judged = counts.get(outcome.key, ())
@@ -246,14 +257,6 @@ def _note(
     by_name = sorted(judged, key=lambda each: each.annotator)
     names = tuple(each.annotator for each in by_name)
     applied.changed.append(Change(record.id, record.key, found, names, _quoted(by_name)))
-
-
-def _failure(failure: LabelFailure, applied: Applied) -> LabelFailure:
-    """Return a failure with the signature of corrected labels; it cannot be retried."""
-    if failure.signature is None:
-        return failure
-    signature = applied.signed(failure.signature)
-    return failure.model_copy(update={"signature": signature, "key": None, "lasting": False})
 
 
 def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRecord:

@@ -90,9 +90,7 @@ _TABLE = read_table(__file__, "formats")
 READERS: Catalog[Reader] = Catalog("format", group="rows", of=Callable)
 READERS.add("jsonl", read_json_lines)
 for _format, _reader in _TABLE["readers"].items():
-    READERS.add(_format, f"labeler.data.formats.{_reader}")
-READERS.add("dataset", "labeler.data.formats:read_saved")
-READERS.add("hub", "labeler.data.formats:read_hub")
+    READERS.add(_format, f"labeler.data.formats{_reader}")
 
 _SUFFIXES = {name: frozenset(listed.split()) for name, listed in _TABLE["suffixes"].items()}
 _SPREADSHEETS = _SUFFIXES.pop("spreadsheet")

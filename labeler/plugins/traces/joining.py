@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from labeler.data.documents import ANSWER_LISTS, SHOWN_LISTS
@@ -31,6 +32,7 @@ class Unjoinable(Exception):
 
 _DEEPEST = 200
 """Levels of spans."""
+_START = attrgetter("start")
 
 
 @dataclass(eq=False)
@@ -58,7 +60,7 @@ class _Node:
     @property
     def calls(self) -> list[Span]:
         """The calls of models, the last one first."""
-        return sorted(self.spans("llm"), key=lambda span: span.start, reverse=True)
+        return sorted(self.spans("llm"), key=_START, reverse=True)
 
 
 def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -163,17 +165,13 @@ def _complete(node: _Node) -> None:
         node.response = next(filter(None, answers), None)
 
 
-def _by_start(spans: Iterable[Span]) -> list[Span]:
-    return sorted(spans, key=lambda span: span.start)
-
-
 def _row(node: _Node) -> dict[str, Any]:
     """Return the row of an answer, without its id.
 
     Raises:
         Unjoinable: it has no retrieval and no outputs of tools, or documents without text.
     """
-    retrievals = _by_start(_retrievals(node))
+    retrievals = sorted(_retrievals(node), key=_START)
     tools = _tool_outputs(node) or _tool_results(node)
     answer = node.spans()[0].outputs
     documents = [*documents_of(answer, named=SHOWN_LISTS if retrievals else ANSWER_LISTS).texts]
@@ -218,7 +216,7 @@ def _documents(retrievals: Iterable[Span]) -> list[str]:
 def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     """Return what tools returned, in order; a tool that retrieves is a retrieval."""
     called = (one for one in node.all() if one.span.kind == "tool" and not any(_retrievals(one)))
-    tools = _by_start(one.span for one in called)
+    tools = sorted((one.span for one in called), key=_START)
     texts = [(_first([span], "tool"), span.name, _output(span.outputs)) for span in tools]
     return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 

@@ -91,7 +91,7 @@ _LISTS, _START, _MLFLOW_TRACE, _KIND, _INPUT, _OUTPUT, _DOCUMENTS = (
     for one in ("lists", "starts", "mlflow_traces", "kind", "input", "output", "documents")
 )
 _IDS = (NAMES["trace_ids"], NAMES["span_ids"], NAMES["parents"])
-_ID_BYTES, _TRACE_BYTES = 8, 16
+_ID_BYTES = (16, 8, 8)
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
 _LANGFUSE_TYPES, _RETRIEVING = (frozenset(NAMES[one]) for one in ("langfuse_types", "retrieving"))
@@ -202,20 +202,20 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
         return BadRow("its ids or attributes are not as OTLP has them", reason="malformed")
     # Ids of Langfuse and LangSmith are any texts.
     described = _is_described(fields) or _first(named, _IDS[1]) is not None
-    given = (_first(named, names) for names in _IDS)
-    sizes = (_TRACE_BYTES, _ID_BYTES, _ID_BYTES)
-    ids = [
-        _hex_id(one, size) if described else text(one)
-        for one, size in zip(given, sizes, strict=True)
-    ]
+    given = zip((_first(named, names) for names in _IDS), _ID_BYTES, strict=True)
+    ids = [_hex_id(one, size) if described else text(one) for one, size in given]
     trace_id, span_id, parent = trace_id or ids[0], ids[1] or text(named.get("id")), ids[2]
     if not described and "run_type" not in named:  # a trace of Langfuse is the root of its own
         trace_id, parent = trace_id or span_id, parent or trace_id
     start, dropped = nanoseconds(_first(named, _START)), named.get("dropped_attributes_count")
     found = span_of((trace_id, span_id, parent), start, text(named.get("name")), attributes)
-    if isinstance(found, Span) and isinstance(dropped, int) and found.kind != "aside":
-        return msgspec.structs.replace(found, dropped=dropped)
-    return found
+    if not isinstance(found, Span) or found.kind == "aside":
+        return found
+    changes = {"dropped": dropped} if isinstance(dropped, int) else {}
+    status = str(_first(named, NAMES["status"])).lower().rpartition("_")[2]
+    if status in NAMES["failed"]:  # it found nothing
+        changes["textless"] = 0
+    return msgspec.structs.replace(found, **changes) if changes else found
 
 
 def _is_described(fields: Fields) -> bool:
