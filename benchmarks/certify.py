@@ -24,7 +24,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from multiprocessing import Pool
+from operator import add
 from statistics import NormalDist, fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -131,9 +133,8 @@ class Cell:
     checks: int
 
 
-@dataclass(frozen=True)
-class Result:
-    """Counts over the certificates of a cell.
+class Result(NamedTuple):
+    """Sums over the certificates of a cell.
 
     Attributes:
         cell: the cell.
@@ -141,7 +142,7 @@ class Result:
         issued: those whose interval reached the width within the budget.
         covered: issued certificates with the truth inside.
         inside: all intervals with the truth inside, issued or not.
-        width: mean half-width of all intervals.
+        widths: half-widths of all intervals.
     """
 
     cell: Cell
@@ -149,14 +150,11 @@ class Result:
     issued: int
     covered: int
     inside: int
-    width: float
+    widths: float
 
-    def __add__(self, other: Result) -> Result:
-        """Return the counts of both."""
-        tried = self.tried + other.tried
-        width = (self.width * self.tried + other.width * other.tried) / tried
-        issued, covered = self.issued + other.issued, self.covered + other.covered
-        return Result(self.cell, tried, issued, covered, self.inside + other.inside, width)
+    def __add__(self, other: Result) -> Result:  # type: ignore[override]  # sums, not joins
+        """Return the sums of both."""
+        return Result(self.cell, *map(add, self[1:], other[1:]))
 
 
 def try_cell(job: tuple[Cell, int, int]) -> Result:
@@ -178,7 +176,7 @@ def try_cell(job: tuple[Cell, int, int]) -> Result:
         covered += holds and half <= within
         inside += holds
         widths += half
-    return Result(cell, number, issued, covered, inside, widths / number)
+    return Result(cell, number, issued, covered, inside, widths)
 
 
 def cells() -> Iterator[Cell]:
@@ -217,7 +215,7 @@ def coverage_table(found: list[Result]) -> Iterator[str]:
         of_issued = f"{one.covered / one.issued:.4f}" if one.issued else "-"
         known = [judge, f"{cell.auroc:g}", f"{cell.prevalence:g}", f"{cell.records:,}", cell.checks]
         shares = [f"{one.issued / one.tried:.3f}", of_issued, f"{one.covered / one.tried:.3f}"]
-        ends = [f"{one.inside / one.tried:.4f}", f"{one.width:.3f}"]
+        ends = [f"{one.inside / one.tried:.4f}", f"{one.widths / one.tried:.3f}"]
         lines.append([*known, f"{BUDGETS[cell.checks]:g}", *shares, *ends])
     return table(heads, lines, left=11)
 

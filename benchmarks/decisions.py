@@ -1,6 +1,6 @@
 """Label all published rows by an oracle of both APIs of models that decide, then by a noisy one.
 
-    PYTHONPATH=.:tests:benchmarks python benchmarks/decisions.py [--step 1]
+    python benchmarks/decisions.py [--step 1]
 
 The oracle (`tests/wire/decider.py`, on this machine) answers from the published labels: the labels
 that come back must have the published values. The noisy one states calibrated probabilities whose
@@ -10,7 +10,6 @@ metric has the larger root mean square error.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import sys
@@ -18,9 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist, fmean
 
 import labeler
+from harness import options
 from labeler.judges.decisions.questions import decision_prompt
 from labeler.judges.judge import JUDGES
 from labeler.labels.record import LabelRecord
+from ragbench_exact import COLUMNS
 from support.real_data import published_labels
 from wire.decider import KEY, Answer, Asked, Decider, truth
 from wire.test_decision_judge import given
@@ -59,23 +60,14 @@ def labeled(
     return [one for one in made if isinstance(one, LabelRecord)], requests
 
 
-def differing(published: LabelRecord, made: LabelRecord) -> Iterator[str]:
-    """Yield the published values that a label does not have."""
+def differing(published: LabelRecord, row: labeler.MetricsRow) -> Iterator[str]:
+    """Yield the published columns that a label does not have."""
     scores = published.example.metadata["published"]
-    relevant, used = (
-        set(made.label.all_relevant_sentence_keys),
-        set(made.label.all_utilized_sentence_keys),
-    )
-    count = len(made.example.document_keys())
-    values = {
-        "relevance_score": len(relevant) / count,
-        "utilization_score": len(used) / count,
-        "completeness_score": len(relevant & used) / len(relevant) if relevant else 1,
-        "adherence_score": made.label.overall_supported,
-    }
-    for name, value in values.items():
-        if scores[name] != value:
-            yield name
+    for metric, column in COLUMNS.items():
+        # A label without relevant sentences has no completeness; the data set says 1.
+        value = row.metrics[metric].value
+        if (1 if value is None else value) != scores[column]:
+            yield column
 
 
 def oracle_lines(known: Mapping[str, LabelRecord]) -> Iterator[tuple[str, bool]]:
@@ -83,14 +75,15 @@ def oracle_lines(known: Mapping[str, LabelRecord]) -> Iterator[tuple[str, bool]]
     published = list(known.values())
     for name in ("decisions", "systemone"):
         made, requests = labeled(name, lambda one: truth(known[one.text], one), published)
-        wrong = {"relevance_score": 0, "utilization_score": 0, "completeness_score": 0}
+        wrong = dict.fromkeys(list(COLUMNS.values())[:3], 0)
         contradicting = unexplained = 0
-        for before, after in zip(published, made, strict=True):
+        values = labeler.metrics(made, COLUMNS)
+        for before, after in zip(published, values, strict=True):
             label = before.label
             each = all(one.fully_supported for one in label.sentence_support_information)
-            for value in differing(before, after):
-                if value != "adherence_score":
-                    wrong[value] += 1
+            for column in differing(before, after):
+                if column != "adherence_score":
+                    wrong[column] += 1
                 elif each != label.overall_supported:
                     contradicting += 1
                 else:
@@ -160,9 +153,9 @@ def noisy_lines(known: Mapping[str, LabelRecord]) -> Iterator[tuple[str, bool]]:
 
 def main() -> int:
     """Print the findings; 1 if one is not as it should be."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--step", type=int, default=1, help="every so many rows")
-    known = known_labels(options.parse_args().step)
+    parser = options(__doc__)
+    parser.add_argument("--step", type=int, default=1, help="every so many rows")
+    known = known_labels(parser.parse_args().step)
     met = True
     for lines in (oracle_lines(known), noisy_lines(known)):
         for text, holds in lines:

@@ -35,28 +35,9 @@ from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import cache_folder, interpreter, run_peer, said_by, version
 from peers.records import made_up
-from peers.server import GOOD
+from peers.server import GOOD, REASONS
 
 Row = dict[str, Any]
-
-REASONS: Mapping[str, str] = {
-    "429": "rate_limit",
-    "429-wait-ms": "rate_limit",
-    "500": "transport",
-    "503": "transport",
-    "reset": "transport",
-    "close": "transport",
-    "short": "transport",
-    "hang": "timeout",
-    "truncated": "truncated",
-    "refusal": "refusal",
-    "filtered": "content_filter",
-    "malformed": "malformed",
-    "no-choices": "transport",
-    "unknown-key": "contract",
-    "missing-sentence": "contract",
-}
-"""The reason that a record's failure must carry where this was the last thing done to it."""
 
 _MOST_WORDS = 70
 """Characters of a peer's error that are shown."""

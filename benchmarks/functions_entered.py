@@ -23,6 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 from unittest import mock
 
+import harness  # noqa: F401 - the path of the servers
 import labeler
 from wire.provider import Provider
 

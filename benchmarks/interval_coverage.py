@@ -76,30 +76,41 @@ MOST_DROP = 0.02
 """The largest drop that the simulated gates let pass."""
 Found = Mapping[str, Coverage]
 """The coverage of one population and size, by the name of what was estimated."""
+Made = Mapping[str, Interval | Undefined | None]
+"""The intervals of one data set, by the same names."""
+
+
+def counted(truth: Mapping[str, float], draws: int, draw: Callable[[], Made]) -> Found:
+    """Count the intervals of so many data sets that hold the truth, by name."""
+    found = {name: Coverage(value) for name, value in truth.items()}
+    for _ in range(draws):
+        made = draw()
+        for name, one in found.items():
+            one.add(made.get(name))
+    return found
 
 
 def coverage(population: Population, size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals that hold the population's mean; the same each time."""
     rng = np.random.default_rng(size)
-    found = Coverage(population.truth())
-    for _ in range(draws):
+
+    def draw() -> Made:
         values, groups = population.draw(rng, size)
         units = None if groups is None else groups.tolist()
-        found.add(mean_interval(values.tolist(), groups=units))
-    return {"mean": found}
+        return {"mean": mean_interval(values.tolist(), groups=units)}
+
+    return counted({"mean": population.truth()}, draws, draw)
 
 
 def paired_coverage(differences: Differences, size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals that hold the true mean difference; the same each time."""
     rng = np.random.default_rng(size)
-    found = Coverage(differences.mean)
-    for _ in range(draws):
-        found.add(_paired(*paired_data(differences, rng, size)))
-    return {"difference": found}
 
+    def draw() -> Made:
+        drawn, groups = paired_data(differences, rng, size)
+        return {"difference": paired_interval(drawn, groups=groups)}
 
-def _paired(drawn: list[float], groups: list[int] | None) -> Interval | Undefined:
-    return paired_interval(drawn, groups=groups)
+    return counted({"difference": differences.mean}, draws, draw)
 
 
 def paired_data(
@@ -116,35 +127,29 @@ def paired_data(
 def agreement_coverage(draw: Callable[..., Floats], size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals of the agreement on verdicts."""
     whole = draw(np.random.default_rng(0), 500_000).sum(axis=0)
-    truth = coefficients(whole[np.newaxis])
-    found = {name: Coverage(float(one[0])) for name, one in truth.items()}
+    truth = {name: float(one[0]) for name, one in coefficients(whole[np.newaxis]).items()}
     rng = np.random.default_rng(size)
-    for _ in range(draws):
-        made = agreement_intervals(draw(rng, size).tolist())
-        for name, one in found.items():
-            one.add(made.get(name))
-    return found
+    return counted(truth, draws, lambda: agreement_intervals(draw(rng, size).tolist()))
 
 
 def score_coverage(scored: Scored, size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals of the agreement on scores."""
     whole = np.sum(_score_rows(scored, np.random.default_rng(0), SCORED_TRUTH_FROM), axis=0)
-    truth = score_coefficients(whole[np.newaxis])
+    truth = {name: float(one[0]) for name, one in score_coefficients(whole[np.newaxis]).items()}
     if scored.judges > PAIR:
         del truth["kappa"]
-    found = {name: Coverage(float(one[0])) for name, one in truth.items()}
     rng = np.random.default_rng(size)
     groups = None if scored.each == 1 else np.repeat(np.arange(size), scored.each).tolist()
     unseen = [
         score_sums(pattern, [round(score) for score in pattern], range(1, 6))
         for pattern in extreme_patterns(1, 5, scored.judges)
     ]
-    for _ in range(draws):
+
+    def draw() -> Made:
         rows = _score_rows(scored, rng, size)
-        made = drawn_intervals(rows, score_coefficients, unseen, groups=groups)
-        for name, one in found.items():
-            one.add(made.get(name))
-    return found
+        return drawn_intervals(rows, score_coefficients, unseen, groups=groups)
+
+    return counted(truth, draws, draw)
 
 
 def _score_rows(scored: Scored, rng: np.random.Generator, size: int) -> list[Sequence[float]]:
@@ -195,13 +200,14 @@ def published(people: Sequence[float], judged: Sequence[float], rest: Sequence[f
 def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:
     """Count the intervals of slopes of scores that do not depend on length."""
     rng = np.random.default_rng(size)
-    found = Coverage(0.0)
-    for _ in range(draws):
+
+    def draw() -> Made:
         x, y, place = lengths.draw(rng, size)
         groups = place.tolist() if len(place) > size else None
         made = fit_slope(x.tolist(), y.tolist(), groups=groups)
-        found.add(None if made.slope is None else made.interval)
-    return {"slope": found}
+        return {"slope": None if made.slope is None else made.interval}
+
+    return counted({"slope": 0.0}, draws, draw)
 
 
 def covered_rows(
@@ -240,7 +246,7 @@ def gate_rows(differences: Differences, *, draws: int) -> Iterator[Row]:
         for _ in range(draws):
             drawn, groups = paired_data(differences, rng, size)
             drops = [-one for one in drawn]
-            made = _paired(drops, groups)
+            made = paired_interval(drops, groups=groups)
             point += math.fsum(drops) / len(drops) > MOST_DROP
             if isinstance(made, Interval):
                 certain += made.low > MOST_DROP

@@ -1,11 +1,16 @@
-"""Populations with known means that intervals are tried on; needs numpy only."""
+"""Populations with known means that intervals are tried on; needs numpy only.
+
+Those that a few numbers describe stand in ``interval_populations.toml``.
+"""
 # ruff: noqa: ARG005, PLR2004 - parameters of populations stand where they are used
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +19,9 @@ Rng = np.random.Generator
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
+_TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 TRUTH_FROM = 400_000
 """Records or groups that a true mean is taken from: exact to 3 digits."""
 
@@ -186,17 +194,26 @@ def _two_large(_: Rng, records: int) -> Groups:
     return np.concatenate([[records // 6] * 2, np.ones(records, dtype=np.int64)]).astype(np.int64)
 
 
-REPEATED = (
-    _repeated("Zipf, up to 12 times, 95 % yes", _zipf(12), 0.95),
-    _repeated("Zipf, up to 40 times, 90 % yes", _zipf(40), 0.9),
-    _repeated("Zipf, up to 25, half alike, 97 % yes", _zipf(25), 0.97, alike=0.5, held_out=True),
-    _repeated("two large questions, 80 % yes", _two_large, 0.8, held_out=True),
+def _sizes(given: Mapping[str, Any]) -> Callable[[Rng, int], Groups]:
+    """Return what draws the numbers of records of questions."""
+    if "each" in given:
+        return lambda rng, n: np.full(n, given["each"])
+    if given.get("sizes") == "two large":
+        return _two_large
+    if given.get("sizes") == "1 or 15":
+        return lambda rng, n: rng.choice([1, 15], n, p=[0.9, 0.1])
+    return _zipf(given["zipf"])
+
+
+REPEATED = tuple(
     _repeated(
-        "1 or 15 times, 93 % yes",
-        lambda r, n: r.choice([1, 15], n, p=[0.9, 0.1]),
-        0.93,
-        held_out=True,
-    ),
+        name,
+        _sizes(one),
+        one["yes"],
+        alike=one.get("alike", 1.0),
+        held_out=one.get("held_out", False),
+    )
+    for name, one in _TABLES["repeated"].items()
 )
 """The records of a population count as n, as in a file with repeated questions."""
 
@@ -219,14 +236,10 @@ class Differences(NamedTuple):
     sizes: Callable[[Rng, int], Groups] | None = None
 
 
-def _changed(better: float, worse: float) -> Callable[[Rng, int], Floats]:
-    return lambda rng, n: rng.choice([1.0, 0.0, -1.0], n, p=[better, 1 - better - worse, worse])
-
-
 def _mixed(shares: dict[float, float]) -> Callable[[Rng, int], Floats]:
-    """Return differences of a few sizes with their shares; the others are 0."""
-    values, chances = [*shares, 0.0], [*shares.values(), 1 - sum(shares.values())]
-    return lambda rng, n: rng.choice(values, n, p=chances)
+    """Return differences of a few sizes with their shares; the others are 0, which come last."""
+    all_ = shares if 0.0 in shares else shares | {0.0: 1 - sum(shares.values())}
+    return lambda rng, n: rng.choice([*all_], n, p=[*all_.values()])
 
 
 def sparse_changes(rng: Rng, size: int) -> Floats:
@@ -235,42 +248,21 @@ def sparse_changes(rng: Rng, size: int) -> Floats:
     return np.where(rng.random(size) < 0.3, drawn, 0)
 
 
-DIFFERENCES = (
-    Differences("5 % better", _changed(0.05, 0), 0.05),
-    Differences("6 % better, 3 % worse", _changed(0.06, 0.03), 0.03),
-    Differences("10 % better, 10 % worse", _changed(0.1, 0.1), 0.0),
-    Differences("30 % changed, two thirds better", sparse_changes, 0.05),
+_DRAWN: dict[str, Callable[[Rng, int], Floats]] = {
+    "sparse": sparse_changes,
+    "gains": lambda r, n: r.beta(1, 9, n) - r.beta(2, 18, n),
+    "exponential": lambda r, n: np.minimum(1, r.exponential(0.05, n)) - 0.05,
+    "normal": lambda r, n: np.clip(r.normal(0.05, 0.2, n), -1, 1),
+}
+DIFFERENCES = tuple(
     Differences(
-        "small losses, few large gains", lambda r, n: r.beta(1, 9, n) - r.beta(2, 18, n), 0.0
-    ),
-    Differences("-.05 in 80 %, +1 in 4 %", _mixed({-0.05: 0.8, 1: 0.04}), 0.0),
-    Differences("+.05 in 80 %, -1 in 4 %", _mixed({0.05: 0.8, -1: 0.04}), 0.0),
-    Differences("-.02 in 75 %, +.5 in 3 %", _mixed({-0.02: 0.75, 0.5: 0.03}), 0.0, held_out=True),
-    Differences("+.03 in 60 %, -1 in 1.8 %", _mixed({0.03: 0.6, -1: 0.018}), 0.0, held_out=True),
-    Differences("-.25 in 30 %, +1 in 7.5 %", _mixed({-0.25: 0.3, 1: 0.075}), 0.0, held_out=True),
-    Differences(
-        "exponential gains, cut at 1",
-        lambda r, n: np.minimum(1, r.exponential(0.05, n)) - 0.05,
-        0.0,
-        held_out=True,
-    ),
-    Differences(
-        "-.05 in 80 %, +1 in 4 %, Zipf questions",
-        _mixed({-0.05: 0.8, 1: 0.04}),
-        0.0,
-        held_out=True,
-        sizes=_zipf(12),
-    ),
-    Differences(
-        "6 % better, 3 % worse, Zipf questions",
-        _changed(0.06, 0.03),
-        0.03,
-        held_out=True,
-        sizes=_zipf(12),
-    ),
-    Differences(
-        "normal, +.05, spread .2", lambda r, n: np.clip(r.normal(0.05, 0.2, n), -1, 1), 0.05
-    ),
+        name,
+        _DRAWN[one["draw"]] if "draw" in one else _mixed(dict(one["shares"])),
+        one.get("mean", 0.0),
+        one.get("held_out", False),
+        _sizes(one) if "zipf" in one else None,
+    )
+    for name, one in _TABLES["differences"].items()
 )
 
 
@@ -323,18 +315,8 @@ def _one_verdict(yes: tuple[float, float], kappa: float) -> Callable[[Rng, int],
 
 
 RATED = {
-    "75 % yes": rated((3, 1), (1, 6)),
-    "5 % yes": rated((0.5, 9), (1, 20)),
-    "half yes, many errors": rated((2, 2), (1, 3)),
-    "half yes, few errors": rated((2, 2), (0.3, 12)),
-    "98 % yes, kappa .4": _one_verdict((0.98, 0.98), 0.4),
-    "98 % yes, kappa .8": _one_verdict((0.98, 0.98), 0.8),
-    "95 % yes, kappa .4": _one_verdict((0.95, 0.95), 0.4),
-    "99 % yes, by chance (held out)": _one_verdict((0.99, 0.99), 0.0),
-    "97 % yes, kappa .6 (held out)": _one_verdict((0.97, 0.97), 0.6),
-    "90 and 96 % yes, kappa .3 (held out)": _one_verdict((0.9, 0.96), 0.3),
-    "85 % yes, kappa .9 (held out)": _one_verdict((0.85, 0.85), 0.9),
-    "97 % yes, 2 to 6 sentences (held out)": rated((12, 0.4), (0.3, 10)),
+    name: _one_verdict(**one) if "kappa" in one else rated(**one)
+    for name, one in _TABLES["rated"].items()
 }
 
 
@@ -366,13 +348,7 @@ class Scored(NamedTuple):
         return scores
 
 
-SCORED = {
-    "2 judges, all points": Scored(2, (1, 1), 0.8),
-    "2 judges, mostly 5": Scored(2, (12, 1), 0.8),
-    "3 judges, the mean of 3 repeats each": Scored(3, (3, 2), 0.8, repeats=3),
-    "5 repeats, few differences": Scored(5, (2, 1), 0.2),
-    "2 judges, 4 records a question": Scored(2, (2, 1), 0.8, each=4),
-}
+SCORED = {name: Scored(**one) for name, one in _TABLES["scored"].items()}
 
 
 def judged(
@@ -455,16 +431,7 @@ class Lengths(NamedTuple):
         return long, 3 + off * (long if self.depends else 1), place
 
 
-def _each(count: int) -> Callable[[Rng, int], Groups]:
-    return lambda rng, n: np.full(n, count)
-
-
 LENGTHS = {
-    "1 record a question": Lengths(_each(1)),
-    "4 records a question": Lengths(_each(4)),
-    "spread grows with length, 4 a question (held out)": Lengths(_each(4), depends=True),
-    "Zipf, up to 12 a question (held out)": Lengths(_zipf(12)),
-    "few very long, 4 a question (held out)": Lengths(_each(4), spread=1.0),
-    "20 records a question (held out)": Lengths(_each(20)),
-    "spread grows with length, 1 a question (held out)": Lengths(_each(1), depends=True),
+    name: Lengths(_sizes(one), one.get("spread", 0.5), one.get("depends", False))
+    for name, one in _TABLES["lengths"].items()
 }

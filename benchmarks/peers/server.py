@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peers.answering import Flaw, answer
@@ -22,14 +22,21 @@ from wire.provider import Behavior, Call, Provider, Wire, changes, completion, f
 OK = "ok"
 GOOD = "chatcmpl-good"
 """Id of each answer that holds a label as it should be."""
-FAULTS = (
-    *("429", "429-wait-ms", "500", "503"),
-    *("reset", "close", "short", "hang"),
-    *("truncated", "refusal", "filtered", "malformed", "no-choices"),
-    *("unknown-key", "missing-sentence"),
-)
-"""Names of what goes wrong, each as likely. A 429 that asks to wait for hours is none of them: it
-pauses a whole run, so that one answer would decide every figure."""
+REASONS: Mapping[str, str] = {
+    **dict.fromkeys(("429", "429-wait-ms"), "rate_limit"),
+    **dict.fromkeys(("500", "503", "reset", "close", "short"), "transport"),
+    "hang": "timeout",
+    "truncated": "truncated",
+    "refusal": "refusal",
+    "filtered": "content_filter",
+    "malformed": "malformed",
+    "no-choices": "transport",
+    **dict.fromkeys(("unknown-key", "missing-sentence"), "contract"),
+}
+"""What goes wrong, each as likely, and the reason that a record's failure must carry where this was
+the last thing done to it. A 429 that asks to wait for hours is none of them: it pauses a whole run,
+so that one answer would decide every figure."""
+FAULTS = tuple(REASONS)
 
 
 class AnyAsker(Provider):

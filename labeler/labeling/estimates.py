@@ -189,6 +189,9 @@ def _notes(found: Estimate) -> Iterator[str]:
     counted = f"tokens: prompts counted by {found.prompt.counted_by}; answers"
     if found.answers.expected:
         yield f"{counted} {_lengths(found)}"
+        cap, mean = found.answers.cap, found.answers.expected / found.rows.asked
+        if cap and mean > cap:
+            yield f"answers may be cut off: {mean:,.0f} tokens are expected, {cap:,} allowed"
         yield _cache_note(found)
     else:
         yield f"{counted} are probabilities"

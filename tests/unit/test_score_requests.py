@@ -140,21 +140,16 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
 
 
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
-    """In blocks whose marker no text can hold; instructions are the same for every row."""
+    """In blocks whose marker no text can hold; instructions, with their braces, are the same."""
     system, user = request(shown := criterion(shows=("response",))).messages
     assert user["content"].count("BEGIN ") == 2  # the block, and the closing words
     assert 'a "Paris is the capital."\n' in user["content"]
     assert "France" not in user["content"]
     assert request(shown, {"response": "Other."}).messages[0] == system
-
-
-def test_braces_of_a_criterion_stay_braces() -> None:
-    """A value is never looked at again."""
     odd = criterion(criteria="Is {{data}} kind to {{name}} and {{nobody}}?", steps=("{{marker}}",))
-    system, user = (message["content"] for message in request(odd).messages)
-    assert "Is {{data}} kind to {{name}} and {{nobody}}?" in system
-    assert "1. {{marker}}" in system
-    assert "{{" not in user
+    instructions, data = (message["content"] for message in request(odd).messages)
+    assert "Is {{data}} kind to {{name}} and {{nobody}}?" in instructions
+    assert ("1. {{marker}}" in instructions, "{{" in data) == (True, False)
 
 
 def test_the_published_schema_is_of_one_to_five() -> None:

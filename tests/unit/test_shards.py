@@ -127,7 +127,7 @@ def test_failures_are_asked_again_as_on_one_machine(tmp_path: Path, lasting: boo
     assert not any(isinstance(one, LabelFailure) for one in outcomes_in(tmp_path / "out"))
 
 
-def test_shares_of_a_budget_never_exceed_it() -> None:
+def test_shares_of_a_budget_and_of_rates_never_exceed_them() -> None:
     """What a worker did not spend is for others; the share of a dead one stays spent."""
     purse = Purse(Decimal(9), 3)
     assert [purse.take(name) for name in "abca"] == [*[(Decimal(3), 1)] * 3, (Decimal(0), 2)]
@@ -140,10 +140,6 @@ def test_shares_of_a_budget_never_exceed_it() -> None:
     assert (dead := purse.lost().spent)
     assert dead.doubtful == 3
     assert Purse(None, 2).take("a") == (None, 1)
-
-
-def test_rates_are_divided_among_workers() -> None:
-    """A limit that is not given stays so."""
     shared = Limits(requests_per_minute=60, longest_wait=5).share(4, Decimal(2))
     assert shared == Limits(requests_per_minute=15, budget=Decimal(2), longest_wait=5)
 

@@ -154,14 +154,10 @@ def request_for(example: KeyedExample) -> Task[QuestionsAnswer]:
     return Task(key, example, signature, load_questions_prompt(), schema, QuestionsKind())
 
 
-def user_message(*response: str) -> str:
-    """What stands in the user message for a response."""
-    return request_for(samples.keyed_example(response=response)).messages[1]["content"]
-
-
 def test_the_response_stands_in_a_fence_of_its_own() -> None:
     """A line a sentence, between lines with the stated marker; control tokens are escaped."""
-    lines = user_message("It is red.", "It is\nlarge <|im_end|>.").split("\n")
+    example = samples.keyed_example(response=("It is red.", "It is\nlarge <|im_end|>."))
+    lines = request_for(example).messages[1]["content"].split("\n")
     marker = lines[0].removeprefix("The marker is ")
     assert re.fullmatch("[0-9a-f]{16}", marker)
     begin, end = (lines.index(f"{word} RESPONSE {marker}") for word in ("BEGIN", "END"))

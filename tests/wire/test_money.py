@@ -67,8 +67,7 @@ def test_a_budget_is_kept_by_the_providers_books(script: Script) -> None:
     with Provider(script, count_tokens=True) as provider:
         outcomes = run(provider, rows(60), judge={**BOUNDED, "timeout": 2.0}, budget=BUDGET)
     assert 0 < books(provider) <= BUDGET
-    assert "label" in reasons(outcomes)
-    assert len(outcomes) == 60
+    assert ("label" in reasons(outcomes), len(outcomes)) == (True, 60)
     beyond = [o for o in outcomes if isinstance(o, LabelFailure) and o.reason == "budget"]
     assert "the budget of $6 does not cover this request" in beyond[0].message
     assert "raise the budget and run it again" in beyond[0].message
@@ -89,8 +88,7 @@ def test_what_the_budget_left_is_asked_by_the_next_run(
             spent.append(books(provider))
             assert spent[-1] - spent[-2] <= BUDGET / 2
             assert ("(budget" in err) == (code == 4)
-    assert codes[-1] == 0
-    assert len(codes) > 1
+    assert len(codes) > 1 == codes.count(0)
     assert provider.paid.total() == len(provider.paid) == 24
 
 

@@ -296,10 +296,14 @@ def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable() -> Non
 
 
 def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
-    """Longer than the run may."""
+    """Longer than the run may; a run that was stopped asks nothing."""
     busy = error(429, "rate_limit_exceeded", headers={"retry-after": "600"})
     with Provider(at={ROUTE: [busy]}) as provider, pytest.raises(RunPaused):
         embed(embedder_of(provider), "one", traffic=Pace(limits=Limits(longest_wait=60)))
+    (traffic := Pace()).stop()
+    with Provider() as provider:
+        assert reasons(embed(embedder_of(provider), "one", traffic=traffic)) == ["interrupted"]
+        assert provider.requests == []
 
 
 # Money
@@ -315,15 +319,6 @@ def test_a_budget_is_never_overspent(texts_per_request: Callable[[int], None]) -
         assert len(provider.requests) == 1
     assert reasons(found) == ["vector", "budget"]
     assert traffic.budget.spent == Decimal("0.001")
-
-
-def test_a_stopped_run_sends_nothing() -> None:
-    """The texts say so, and would be asked about again."""
-    traffic = Pace()
-    traffic.stop()
-    with Provider() as provider:
-        assert reasons(embed(embedder_of(provider), "one", traffic=traffic)) == ["interrupted"]
-        assert provider.requests == []
 
 
 def test_the_table_knows_the_price_of_embeddings() -> None:

@@ -21,14 +21,12 @@ import json
 import operator
 import os
 import re
-import secrets
 import shlex
 import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -384,11 +382,6 @@ class BatchRequest(Frozen):
                 reason="oversize",
             )
         return written
-
-
-def new_path(store: Path) -> Path:
-    """Return the common beginning of the paths of a new submission's batches."""
-    return store / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def write_batches(

@@ -1,8 +1,10 @@
 """Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,7 @@ from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
+from labeler.plugins.batch import FOLDER
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     UNSENT,
@@ -29,11 +32,10 @@ from labeler.plugins.batch.folder import (
     batches,
     command,
     locked,
-    new_path,
     place,
     write_batches,
 )
-from labeler.plugins.batch.remote import ENDED, RemoteBatch
+from labeler.plugins.batch.remote import ENDED, UNDER_WAY, RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store import Lease
 from labeler.store.disk import DiskStore
@@ -132,7 +134,8 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
         requests = selection.requests(stream, spec, notice)
-        path = new_path(labels.directory)
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        path = labels.directory / FOLDER / name
         submission = run(lambda: _submit(selection, requests, path, spec, client), client)
         served.report()
         return submission
@@ -342,34 +345,33 @@ def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> li
         []
     """
 
-    async def views() -> list[BatchStatus]:
-        return [await _status(batch, client) for batch in batches(store)]
+    async def status(batch: Batch) -> BatchStatus:
+        is_here, trouble = client is not None and client.base_url == batch.spec.base_url, ""
+        if client and is_here and batch.state == "created" and batch.remote:
+            try:
+                batch.remote = await client.retrieve(batch.remote.id)
+            except FatalJudgeError:
+                raise
+            except JudgeError as error:
+                trouble = str(error)
+        return BatchStatus(
+            name=batch.name,
+            model=batch.spec.model,
+            base_url=batch.spec.base_url,
+            age=max(0.0, time.time() - batch.created),
+            state=batch.status,
+            next="look again later" if trouble else _next_step(batch, is_current=is_here),
+            lines=batch.lines,
+            remote=batch.remote,
+            results=batch.results or Results(),
+            looked_up=is_here,
+            trouble=trouble,
+        )
 
-    return run(views, client)
+    async def every() -> list[BatchStatus]:
+        return [await status(batch) for batch in batches(store)]
 
-
-async def _status(batch: Batch, client: OpenAIBatches | None) -> BatchStatus:
-    is_here, trouble = client is not None and client.base_url == batch.spec.base_url, ""
-    if client and is_here and batch.state == "created" and batch.remote:
-        try:
-            batch.remote = await client.retrieve(batch.remote.id)
-        except FatalJudgeError:
-            raise
-        except JudgeError as error:
-            trouble = str(error)
-    return BatchStatus(
-        name=batch.name,
-        model=batch.spec.model,
-        base_url=batch.spec.base_url,
-        age=max(0.0, time.time() - batch.created),
-        state=batch.status,
-        next="look again later" if trouble else _next_step(batch, is_current=is_here),
-        lines=batch.lines,
-        remote=batch.remote,
-        results=batch.results or Results(),
-        looked_up=is_here,
-        trouble=trouble,
-    )
+    return run(every, client)
 
 
 def _next_step(batch: Batch, *, is_current: bool) -> str:
@@ -377,8 +379,10 @@ def _next_step(batch: Batch, *, is_current: bool) -> str:
         return "run submit or collect: it is still to be handed in"
     if batch.is_open and batch.status in ENDED:
         return "collect"
+    if batch.is_open and is_current:
+        return "wait" if batch.status in UNDER_WAY else "see the provider's own list"
     if batch.is_open:
-        return "wait" if is_current else "look it up"
+        return "look it up"
     released = batch.results.released.total() if batch.results else 0
     return f"label or submit the rows again: {released} have no answer" if released else "done"
 
@@ -412,23 +416,21 @@ def cancel_batch(
     else:
         require_address(store, client.base_url, "cancel", name=name)
 
-    async def cancel() -> list[str]:
+    async def cancel(batch: Batch) -> str:
+        remote = batch.remote
+        if batch.state == "uploaded" and not drop:
+            remote = await client.find(batch.file_id or "", batch.marker)
+        if drop or remote is None:
+            batch.save(is_dropped=True)
+            return f"{batch.name}: dropped"
+        remote = await client.retrieve(remote.id)
+        if remote.status not in ENDED:
+            remote = await client.cancel(remote.id)
+        batch.save(remote=remote)
+        return f"{batch.name}: {remote.status}; collect what was answered"
+
+    async def every() -> list[str]:
         with locked(Path(store)):
-            opened = [batch for batch in batches(store, name) if batch.is_open]
-            return [await _cancel(batch, client, drop=drop) for batch in opened]
+            return [await cancel(batch) for batch in batches(store, name) if batch.is_open]
 
-    return run(cancel, client)
-
-
-async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
-    remote = batch.remote
-    if batch.state == "uploaded" and not drop:
-        remote = await client.find(batch.file_id or "", batch.marker)
-    if drop or remote is None:
-        batch.save(is_dropped=True)
-        return f"{batch.name}: dropped"
-    remote = await client.retrieve(remote.id)
-    if remote.status not in ENDED:
-        remote = await client.cancel(remote.id)
-    batch.save(remote=remote)
-    return f"{batch.name}: {remote.status}; collect what was answered"
+    return run(every, client)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -130,11 +129,10 @@ class Criterion(Frozen):
 CRITERIA: Catalog[Criterion] = Catalog("criterion", extra=("FILE.toml",))
 """Built-in criteria: a score from 1 to 5 each, with anchors."""
 
-_shipped = tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))
-BLOCKS: dict[str, str] = _shipped["blocks"]
-"""Lines of the prompt about the parts that a criterion may show."""
-for _written in _shipped["criterion"]:
+for _written in read_toml(Path(__file__).with_name("criteria.toml"))["criterion"]:
     CRITERIA.add(_written["name"], Criterion(**_written))
+BLOCKS: dict[str, str] = read_toml(Path(__file__).with_name("blocks.toml"))
+"""Lines of the prompt about the parts that a criterion may show."""
 
 _Text = Annotated[str, Field(min_length=1)]
 

@@ -14,7 +14,6 @@ from labeler.plugins.similarity import SimilarityOptions
 from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
-    from labeler.judges.judge import Judge
     from labeler.plugins.similarity.comparing import EmbeddingWork
     from labeler.plugins.similarity.embedders import Embedder
 
@@ -35,6 +34,11 @@ def similarity(
     check_label_target(rows, output)
     embedder = open_embedder(given)
     work, kinds = EmbeddingWork(), Counter[str]()
+
+    def counts_of(progress: RunReport) -> tuple[str, ...]:
+        origins = progress.counts.origins
+        return f"{origins['judge']} written by {judge.spec}", f"{origins['store']} from the store"
+
     announce_grace()
     with RunReport("writing questions", price_of_run([judge])) as progress:
         opened = {"judge": judge, "embedder": embedder, "work": work}
@@ -44,10 +48,10 @@ def similarity(
             iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | opened),
             output,
             progress,
-            lambda: _counts(progress, judge),
+            lambda: counts_of(progress),
             each=lambda outcome: kinds.update([outcome.kind]),
         )
-    progress.close(*_counts(progress, judge))
+    progress.close(*counts_of(progress))
     notify(_embedding(embedder, work))
     failed, counts = kinds["failure"], progress.counts
     if failed > counts.failed:
@@ -56,12 +60,6 @@ def similarity(
     if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0
-
-
-def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
-    """Return the origins of the questions of a run."""
-    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
-    return f"{judged} written by {judge.spec}", f"{stored} from the store"
 
 
 def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
