@@ -16,7 +16,6 @@ A command's module is imported when the command runs, which keeps ``--help`` and
 from __future__ import annotations
 
 import functools
-import importlib
 import io
 import os
 import pkgutil
@@ -79,7 +78,7 @@ class LazyCommand(TyperCommand):
         self.full_name, self.is_own = name, name in _COMMANDS
         if self.is_own:
             panel, self._place = _COMMANDS[name]
-            line = _first_line(*self._place.split("."))
+            line = _first_line(*self._place.split(":"))
         else:
             point, panel = offered("commands")[name], "Plug-ins"
             line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
@@ -93,8 +92,7 @@ class LazyCommand(TyperCommand):
     def loaded(self) -> Any:  # noqa: ANN401 - a command of typer
         """Import the command; a declared one may have its own message, ``pipe_closed``."""
         if self.is_own:
-            module, _, function = self._place.partition(".")
-            found = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+            found = pkgutil.resolve_name(f"{__name__}.{self._place}")
             message = _PIPE_CLOSED if self.full_name in _WRITES else ""
             return _made(found, str(self.name), message)
         found = load("commands", self.full_name)

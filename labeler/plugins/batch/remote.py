@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 from pydantic import (
@@ -15,6 +16,7 @@ from pydantic import (
 )
 
 from labeler.catalog import snake_case
+from labeler.data.options import read_toml
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.reading import list_of, object_of, text_of
 from labeler.sentences.example import Frozen
@@ -24,17 +26,8 @@ MARKER = "labeler_part"
 ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 """Statuses of a batch that gets no more answers."""
 UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
-_OTHERS = {
-    "completed": "succeeded success complete done finished ended",
-    "expired": "timeout timed_out timeout_exceeded",
-    "cancelled": "canceled aborted",
-    "failed": "error errored rejected",
-    "cancelling": "canceling cancellation_requested",
-    "in_progress": "running processing started",
-    "validating": "created submitted scheduled queued pending not_running",
-}
-"""Words of other servers, in small letters, by status."""
-_SPELLINGS = {word: status for status, words in _OTHERS.items() for word in words.split()}
+_OTHERS = read_toml(Path(__file__).with_name("statuses.toml"))
+_SPELLINGS = {word: status for status, words in _OTHERS.items() for word in words}
 _PREFIX = re.compile(r"(job|batch)_(state|status)_")
 _LONGEST_STATUS, _MOST_COUNTED, _MOST_PROBLEMS = 32, 10**9, 5
 
