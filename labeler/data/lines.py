@@ -76,14 +76,15 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Read the lines of a file; of one over the limit, as much as shows that it is over."""
     while piece := file.readline(_BUFFER):
-        if piece.endswith(b"\n"):
-            yield piece
-            continue
-        line = bytearray(piece)  # one growing piece of memory: many would stay with the process
-        while not piece.endswith(b"\n") and (piece := file.readline(_BUFFER)):
-            if len(line) <= LONGEST_LINE:
-                line += piece
-        yield bytes(line)
+        yield piece if piece.endswith(b"\n") else _whole_line(piece, file)
+
+
+def _whole_line(piece: bytes, file: IO[bytes]) -> bytes:
+    line = bytearray(piece)  # one growing piece of memory: many would stay with the process
+    while not piece.endswith(b"\n") and (piece := file.readline(_BUFFER)):
+        if len(line) <= LONGEST_LINE:
+            line += piece
+    return bytes(line)
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
