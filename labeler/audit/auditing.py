@@ -18,10 +18,10 @@ from labeler.audit.registry import (
     select_checks,
     suspicion_score,
 )
+from labeler.calculators.groups import check_column, group_key, group_names
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import Flipped
-from labeler.calculators.summary import check_column, group_key, group_names
 from labeler.catalog import named_keywords
 from labeler.labels.answering import configuration
 from labeler.labels.answers import SecondOpinion

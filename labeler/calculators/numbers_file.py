@@ -30,6 +30,7 @@ from labeler.calculators.encoded import (
     split,
 )
 from labeler.calculators.export import COLUMNS
+from labeler.calculators.groups import group_key
 from labeler.calculators.metrics_row import (
     QUESTION,
     DigestMap,
@@ -48,7 +49,7 @@ from labeler.calculators.registry import (
     select_metrics,
     split_ids,
 )
-from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums, group_key
+from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import COMPARED, RowFacts, Tally, other_texts
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel

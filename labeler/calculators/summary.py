@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
+from labeler.calculators.groups import check_column, check_unit, group_key, group_names
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
-from labeler.calculators.metrics_row import QUESTION, DigestMap, MetricsRow, row_digest, text_digest
+from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest, text_digest
 from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import Metric
 from labeler.catalog import named_keywords
-from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
-from labeler.sentences.example import Example
 
 SUPPORTED = "adherence"
 """The metric of the headline: 1 for an answer whose every sentence is supported."""
@@ -358,21 +356,6 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
                 self[other].add_failures(failures)
 
 
-def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:
-    """Raise :class:`UsageError` if no row has a column that is named."""
-    if name is not None and name not in columns:
-        have = ", ".join(sorted(columns)) or "none"
-        is_field = name in Example.model_fields
-        why = " (a field of rows: copy it into a column of another name, and label again)"
-        raise UsageError(f"no row has a column {name!r} {purpose}{why * is_field}; columns: {have}")
-
-
-def check_unit(name: str | None, columns: Collection[str]) -> None:
-    """Do as :func:`check_column` for the column of observations; every row has a question."""
-    if name != QUESTION:
-        check_column(name, columns, "to draw records by")
-
-
 _PARTS = 4
 
 
@@ -479,47 +462,3 @@ class GroupSums:
         if self.clusters is None and not self.units:
             return None
         return [unit or None for unit in self.units or self.questions]
-
-
-NO_GROUP = "(none)"
-"""Group of the records without a value in the grouping column."""
-DIFFERS = "(differs)"
-"""Group of the pairs of records that have two values in the grouping column."""
-
-
-def group_key(metadata: Mapping[str, Any], by: str) -> str:
-    """Return the value of the grouping column as a text; empty without a value.
-
-    It is JSON, so that the number 1 and the text "1" are two groups; 1 and 1.0, as data frames make
-    of it, are one.
-    """
-    value = metadata.get(by)
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        value = int(value)
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-
-
-_EXACT = 1 << 53
-"""Floats below are exact whole numbers."""
-
-
-def group_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the name of each group, by the text of :func:`group_key`.
-
-    A text is its own name. It stands in quotes if another group has that name, or could have it.
-    """
-    plain = {key: _plain_name(key) for key in keys}
-    counts = Counter(plain.values())
-    return {
-        key: key if counts[name] > 1 and key.startswith('"') else name
-        for key, name in plain.items()
-    }
-
-
-def _plain_name(key: str) -> str:
-    if not key:
-        return NO_GROUP
-    text = str(json.loads(key)) if key.startswith('"') else key
-    return key if text in {"", NO_GROUP, DIFFERS} else text

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from labeler.calculators.bias_correction import Corrected
+from labeler.calculators.groups import check_column
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.rater_agreement import (
     UNITS,
@@ -19,7 +20,6 @@ from labeler.calculators.rater_agreement import (
     show_agreement,
     verdicts_of,
 )
-from labeler.calculators.summary import check_column
 from labeler.calculators.summary_text import small_sample_note
 from labeler.catalog import named_keywords
 from labeler.comparing.human_labels import HumanLabels

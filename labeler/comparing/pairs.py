@@ -13,7 +13,8 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.summary import DIFFERS, NO_GROUP, CountedRows, check_column
+from labeler.calculators.groups import DIFFERS, NO_GROUP, check_column
+from labeler.calculators.summary import CountedRows
 from labeler.calculators.tally import PARTS
 from labeler.comparing.sides import (
     LISTED,

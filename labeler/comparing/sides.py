@@ -13,10 +13,11 @@ from itertools import islice
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from labeler.calculators import Metric
+from labeler.calculators.groups import group_key, group_names
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import LABEL
-from labeler.calculators.summary import CountedRows, group_key, group_names
+from labeler.calculators.summary import CountedRows
 from labeler.calculators.tally import RowFacts
 from labeler.data.options import Option
 from labeler.errors import UsageError

@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
+from labeler.calculators.groups import group_key, group_names
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.registry import name_with_id
-from labeler.calculators.summary import group_key, group_names
 from labeler.comparing.gates import IN_BASE, Excess, Gate, GateSettings, definitions_with_values
 from labeler.sentences.display import (
     Brief,

@@ -22,9 +22,9 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
+from labeler.calculators.groups import NO_GROUP, check_column, check_unit, group_key, group_names
 from labeler.calculators.metrics_row import QUESTION, DigestMap, DistinctRows, Measurer
 from labeler.calculators.outcomes import checked
-from labeler.calculators.summary import NO_GROUP, check_column, check_unit, group_key, group_names
 from labeler.calculators.tables import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
