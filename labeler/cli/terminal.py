@@ -290,16 +290,11 @@ def _raise(number: int, _frame: FrameType | None) -> None:
         try:
             # sys.stderr may be in the middle of a write.
             os.write(_STDERR, f"\n{text}\n".encode())
-        except OSError:
-            _leave_terminal()
+        except OSError:  # the terminal is closed: an error there must not end paid requests
+            for descriptor in (_STDOUT, _STDERR):
+                if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     raise Interrupted(number)
-
-
-def _leave_terminal() -> None:
-    """Discard what is printed to a closed terminal: an error there must not end paid requests."""
-    for descriptor in (_STDOUT, _STDERR):
-        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _send_again(number: int) -> None:
