@@ -271,8 +271,6 @@ _KINDS = {
 }
 _NUMBERS: dict[str, Callable[[str, Any], float]] = {"int": count_of, "float": number_in}
 """Checks of the numbers that annotations name."""
-
-
 _PARAMETERS = re.compile(r"\[[^\[\]]*\]")
 """The innermost parameters of types in the text of an annotation."""
 
