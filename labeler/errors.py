@@ -50,7 +50,7 @@ class LabelerError(Exception):
 
 
 _OPTIONS = re.compile(
-    r"(?P<command>\blabeler [a-z][^'`;:()\n]*)"
+    r"(?P<command>\blabeler [a-z][^'`;:()\n]*|\bpip [^`;\n]*)"
     r"|(?P<maps>--map (?:'[^']*'|[^\s';()]+=[^\s';()]+)"
     r"(?: --map (?:'[^']*'|[^\s;()]+))*)"
     r"|(?<![\w-])--(?P<name>[a-z][a-z\d-]*)"

@@ -1,4 +1,4 @@
-"""Names of other systems' metrics."""
+"""Names of other systems' metrics, and figures that documents print."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from labeler.calculators import METRICS
 from metric_terms import ASKED_APART, SYSTEMS
+from published_examples import Figure
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -21,3 +22,12 @@ def test_every_claim_metric_belongs_to_a_system() -> None:
     ids = {term.id for terms in SYSTEMS.values() for term in terms} & METRICS.keys()
     of_claims = {m.name for m in METRICS.values() if m.profile.name != "trace"}
     assert of_claims <= {METRICS[one].name for one in ids}
+
+
+def test_a_figure_that_differs_is_told() -> None:
+    """Equal to as many digits as are printed, or not; a slip is one only where we are right."""
+    assert Figure("d", "e", "m", "0.67", 2 / 3).verdict == "equal"
+    assert Figure("d", "e", "m", "0.66", 2 / 3).verdict == "differs"
+    assert Figure("d", "e", "m", "0.66", 2 / 3, slip="why", correct="0.67").verdict == "slip"
+    assert Figure("d", "e", "m", "0.66", 0.5, slip="why", correct="0.67").verdict == "differs"
+    assert Figure("d", "e", "m", "0.67", 2 / 3, slip="why", correct="0.67").verdict == "differs"

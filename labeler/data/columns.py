@@ -20,7 +20,7 @@ from labeler.catalog import near, snake_case
 from labeler.data.documents import documents_in, empty_remedy, flat, with_unused
 from labeler.data.inputs_outputs import fields_of_turns
 from labeler.data.parsing import REQUIRED, joined_id, said, with_metadata
-from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
+from labeler.data.written_values import Unreadable, is_absent, written_or_same, written_value
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
@@ -191,7 +191,7 @@ class Choice:
             if isinstance(value, list | tuple):
                 gathered += value
                 is_list = True
-            elif value != "" and not is_missing(value):
+            elif value != "" and not is_absent(value):
                 gathered.append(value)
         if len(faults) == len(self.paths):
             raise faults[0]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
+from labeler.data.written_values import Unreadable, is_absent, written_or_same, written_value
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.conversation import read_content
 from labeler.sentences.words import read_names
@@ -59,7 +59,7 @@ class Document(NamedTuple):
 def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     """Return a document; ``None`` if it has no text under a known name."""
     if isinstance(value, str):
-        return None if is_missing(value) else Document(value, (value,))
+        return None if is_absent(value) else Document(value, (value,))
     match value:
         case [str() as title, [str(), *_] as sentences]:  # as HotpotQA writes it
             value = {"title": title, "sentences": sentences}
@@ -122,7 +122,7 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     for title in (value[name] for name, word in words if word in _TITLES):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
-        if isinstance(title, str) and title.strip() and not is_missing(title):
+        if isinstance(title, str) and title.strip() and not is_absent(title):
             begins = re.match(rf"{re.escape(title)}(?!\w)", found.text)
             text = found.text if begins else f"{title}\n\n{found.text}"
             return Document(text, (*found.used, title))
@@ -283,7 +283,7 @@ def documents_in(
         BadRow: the value is of another form, or a document has no text.
     """
     if isinstance(value, str):
-        if is_missing(value):
+        if is_absent(value):
             raise missing_field("documents", value, where)
         text, value = value, _opened(value, where)
         if isinstance(value, str):
@@ -293,7 +293,7 @@ def documents_in(
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
     items: Sequence[Any] = value if isinstance(value, list | tuple) else [None]
-    if all(isinstance(one, str) and not is_missing(one) for one in items):
+    if all(isinstance(one, str) and not is_absent(one) for one in items):
         return items, frozenset(items)
     found = read_documents(value)
     if found is None:
@@ -385,7 +385,7 @@ def _is_longer(value: object, shown: int) -> bool:
 
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
     """Return a row with what is left of a column without the texts that documents are made of."""
-    left = None if is_missing(row.get(name)) else unused(written_or_same(row.get(name)), used)
+    left = None if is_absent(row.get(name)) else unused(written_or_same(row.get(name)), used)
     rest = {column: value for column, value in row.items() if column != name}
     return rest if not left else {**rest, name: left}
 

@@ -27,13 +27,9 @@ _SPACE = re.compile(r"\s*")
 _TABLE = read_table(__file__, "written_values")
 HIDDEN = frozenset(_TABLE["hidden"])
 MISSING = HIDDEN.union(_TABLE["missing"])
-"""Texts of values that are missing or hidden, see ``written_values.toml``."""
-_CONSTANTS = dict.fromkeys(_TABLE["null"]) | {
-    "True": True,
-    "true": True,
-    "False": False,
-    "false": False,
-}
+_ABSENT = MISSING.union(_TABLE["absent"])
+"""Texts of values that are missing or hidden, and of documents; see ``written_values.toml``."""
+_CONSTANTS: dict[str, Any] = dict.fromkeys(_TABLE["null"]) | _TABLE["constants"]
 _CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARACTERS["0"] = "\0"
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
@@ -64,6 +60,11 @@ class Unreadable(ValueError):
 def is_missing(value: object) -> bool:
     """Return True for null, or the text of a missing value."""
     return value is None or (isinstance(value, str) and value.strip() in MISSING)
+
+
+def is_absent(value: object) -> bool:
+    """Return True for null, or the text of a missing document."""
+    return value is None or (isinstance(value, str) and value.strip() in _ABSENT)
 
 
 def written_value(value: object) -> object:

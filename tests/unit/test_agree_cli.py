@@ -177,9 +177,7 @@ def test_the_conclusion_counts_what_was_judged(agree: Run) -> None:
         _, out, _ = agree(a, "--human", people(*said))
         assert out.startswith(f"The judge and people agree on {counted} (")
 
-
-def test_lists_of_sources_count_in_no_derived_metric(agree: Run) -> None:
-    """As in the judge's own: of two sentences and a list, people support one sentence."""
+    # Nor do lists of sources count: of two sentences and a list, people support one sentence.
     made = record(id="r0", support={"a": ["0a"], "b": ["0a"], "c": ["0a"]})
     a = labels("a.jsonl", [listing_sources(made)])
     h = people("id,sentence,supported", "r0,a,yes", "r0,b,no", "r0,c,yes")
@@ -361,8 +359,7 @@ def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
     value = found(agree(a, "--human", h, "--json"))
     assert any("made in 2 ways" in warning for warning in value["warnings"])
     assert field(value, "overall_supported")["raw"] == 0.5
-    b = labels("b.jsonl", [record(id="r1"), record(id="r2")])
-    assert "note: labels of A were made in 2 ways" in agree(a, b)[1]
+    assert "labels of A were made in 2 ways" in agree(a, labels("b.jsonl", [record(id="r1")]))[1]
 
 
 def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:

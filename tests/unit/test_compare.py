@@ -262,10 +262,7 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 
 def test_pairs_are_compared_within_a_column() -> None:
-    """A pair whose sides differ has its own group; a text like another value stands in quotes.
-
-    One side may have a number where the other has a whole float or its text.
-    """
+    """Sides that differ are a group, but not a number and its text; texts may need quotes."""
     ours = ["law", "health", None, "law", "(differs)", "true", 2020, "7"]
     theirs = [*ours[:3], "art", *ours[4:6], 2020.0, 7, True]
     a, b = ([row(n, domain=one) for n, one in enumerate(side)] for side in (ours, theirs))

@@ -171,7 +171,7 @@ Q,"[""D.""]",R.,"[[""D.""]]","{""n"": 3}","[""R.""]"\n""",
         {"documents_sentences": (("D.",),), "response_sentences": ("R.",), "metadata": {"n": 3}},
     ),
     "texts of missing values where a field may be absent": (
-        "id,question,documents_0,documents_1,response,reference,n\nnan,Q?,D.,nan,R.,NaN,None\n",
+        "id,question,documents_0,documents_1,response,reference,n\nnan,Q?,D.,NA,R.,NaN,None\n",
         {"documents": ("D.",), "reference": None, "metadata": {"n": "None"}},
     ),
     "spaces behind the separators of a first line": (
@@ -227,7 +227,7 @@ BAD: list[tuple[str, bytes, str, str]] = [
             (b"1,\xff,[],R", "not_utf8", "byte 2 .0xff. is not UTF-8"),
             (b"1,Q,,R", "missing_field", "no 'documents'"),
             (b"1,Q,[],nan", "missing_field", "csv:3: 'response' is 'nan', .* leave the row out"),
-            (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
+            (b"1,Q,N/A,R", "missing_field", "'documents' is 'N/A'"),
             (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
             (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
             (b"1,Q,[],#NAME?", "missing_field", "'response' is '#NAME.', which programs write"),

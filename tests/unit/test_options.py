@@ -94,6 +94,7 @@ def test_commands_load_what_they_use(tmp_path: Path, command: str, heavy: str, m
             "Pass columns={'documents': 'a,b', 'response': 'the answer'}; or so",
         ),
         ("run 'labeler label ROWS --judge embedded'", "run 'labeler label ROWS --judge embedded'"),
+        ("pip --python .venv install x; --id", "pip --python .venv install x; id_from"),
         ("--judge names one judge (--id)", "judge names one judge (id_from)"),
         ("give --ca-file FILE, or --trial=3", "give ca_file=FILE, or trial=3"),
     ],

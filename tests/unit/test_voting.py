@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -253,5 +252,5 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     assert "4 labeled by the majority of embedded/lexical/1, 3 times each" in err
     assert "vote 3 of 3: embedded/lexical/1" in err
     assert "The voters agree pairwise on 100 % of 3 answers, supported as a whole or not." in err
-    assert not re.search("by chance|: yes|group", err)
+    assert not any(head in err for head in ("by chance", ": yes", "group"))
     assert reasons(labeler.api.read_labels(out)) == ["label"] * 4

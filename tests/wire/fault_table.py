@@ -325,6 +325,9 @@ CONNECTIONS = {
         "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",
         requests=2, waits=(0,),
     ),
+    "choices left out": Row(
+        edited(lambda value: value.pop("choices")), "malformed", 2, NOT_PASSED_ON, waits=(0,)
+    ),
     **ending(
         "timeout", "no complete answer within 0.3 s", "hang slow", requests=2, waits=(0,),
         judge={"timeout": 0.3, "max_attempts": 2},

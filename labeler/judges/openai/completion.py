@@ -169,7 +169,8 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     usage, read = counts_of(counts, is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
     logprobs = object_of(choice.get("logprobs"))
-    if error == ObservedError("no_choices") and "choices" not in values:
+    is_ours = "choices" in values or values.get("object") == "chat.completion"
+    if error == ObservedError("no_choices") and not is_ours:
         error = ObservedError("foreign" if values else "not_json")
     elif error == ObservedError("no_choices") and message is None and usage:
         error = ObservedError("slipped")  # it was paid for
