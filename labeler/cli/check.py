@@ -55,6 +55,9 @@ MaxDrop = Annotated[
     ),
 ]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
+JUnitPerRecord = Annotated[
+    bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
+]
 GitHub = Annotated[
     bool, typer.Option("--github", help=f"Add a summary to {SUMMARY_VARIABLE}, or print it.")
 ]
@@ -75,6 +78,7 @@ def check(
     details: Details = False,
     as_json: Json = False,
     junit: JUnit = None,
+    junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
     threshold: Threshold = None,
 ) -> int:
@@ -84,7 +88,7 @@ def check(
     """
     _check_options(context, labels, against, drops=bool(max_drop))
     intervals = Intervals(level, group) if given.on == "interval" else None
-    settings = replace(given, intervals=intervals)
+    settings = replace(given, intervals=intervals, every_record=junit_per_record)
     demands = [*_demands(at_least, at_most, max_drop)]
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)
@@ -105,7 +109,7 @@ def check(
         print_display(verdicts)
     if junit:
         with replaced(Path(junit)) as file:
-            file.write(junit_report(verdicts))
+            file.write(junit_report(verdicts, per_record=junit_per_record))
     if github:
         _summarize_step(verdicts, as_json=as_json)
     return 0 if verdicts.passed else GATE_MISSED
@@ -137,6 +141,8 @@ def _check_options(
             f"{labels} is checked against itself, so nothing can drop: name the labels of another "
             "run with --against"
         )
+    if context.params["junit_per_record"] and not context.params["junit"]:
+        raise UsageError("--junit-per-record is for --junit, which names the file")
     typed = (context.get_parameter_source(option) for option in ("level", "group"))
     # A file's or the default values contradict nothing.
     if context.params["on"] == "point" and any(s and s.name == "COMMANDLINE" for s in typed):

@@ -120,7 +120,7 @@ def check_rows(
         raise UsageError("no gate is given: name a metric and a number, such as adherence=0.9")
     settings = settings or GateSettings()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
-    records = GateRecords(gates, settings.by)
+    records = GateRecords(gates, settings.by, every=settings.every_record)
     summaries = summarize(
         records.watch(rows), metrics, settings.by, intervals=settings.drawn, by_model=False
     )
@@ -346,26 +346,48 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 """Characters that Markdown may interpret; a backslash escapes them."""
 
 
-def junit_report(verdicts: Sequence[Verdict]) -> str:
-    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure."""
+def junit_report(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
+    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
+
+    Args:
+        verdicts: the verdicts.
+        per_record: whether each record is a test case, too. One that misses the threshold itself
+            is a failure if the gate is missed; one without a value is skipped, unless it has no
+            pair.
+    """
     suites = ET.Element("testsuites")
     suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
     for verdict in verdicts:
-        classname = f"labeler.check.{verdict.label or 'no label'}"
-        names = {"classname": _xml(classname), "name": _xml(verdict.title)}
-        case = ET.SubElement(suite, "testcase", names)
-        text = _xml("\n".join(filter(None, (verdict.finding, verdict.named))))
-        if verdict.passed:
-            ET.SubElement(case, "system-out").text = text
-        else:
-            message = text.partition("\n")[0]
-            ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
+        label = verdict.label or "no label"
+        finding = "\n".join(filter(None, (verdict.finding, verdict.named)))
+        failure = None if verdict.passed else finding
+        _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
+        for one in verdict.records if per_record else ():
+            failure = one.shown if one.missed and not verdict.passed else None
+            name = f"{verdict.title}: {one.id}"
+            case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
+            if one.value is None and failure is None:
+                ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
     failures = len(suites.findall(".//failure"))
     counts = {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
     suites.attrib.update(counts)
     suite.attrib.update(counts)
     ET.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
+
+
+def _case(
+    suite: ET.Element, class_name: str, name: str, output: str, failure: str | None
+) -> ET.Element:
+    names = {"classname": _xml(class_name), "name": _xml(name)}
+    case = ET.SubElement(suite, "testcase", names)
+    if failure is None:
+        ET.SubElement(case, "system-out").text = _xml(output)
+    else:
+        text = _xml(failure)
+        message = text.partition("\n")[0]
+        ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
+    return case
 
 
 def markdown_report(verdicts: Sequence[Verdict]) -> str:

@@ -61,6 +61,9 @@ class GateSettings:
         float, Option("Highest share of undefined rows that passes, from 0 to 1.")
     ] = MOST_LACKING
     one_model: Annotated[bool, Option("Miss if another model or several hosts answered.")] = False
+    every_record: Annotated[
+        bool, Option("Keep all records of each verdict, not only the few worst.", cli=False)
+    ] = False
 
     def __post_init__(self) -> None:
         number_in("max_failed", self.max_failed, 0, 1)

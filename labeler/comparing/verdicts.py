@@ -34,31 +34,35 @@ _SLACK = 4
 
 
 class RecordValue(NamedTuple):
-    """A record whose value alone would miss a gate, or that lacks one for a reason that counts.
+    """A record's part in a verdict.
 
     Attributes:
         id: the record.
         value: its value, or its drop; ``None`` without one.
         failed: True if there is no label, or no pair of labels.
         shown: the value in words, or the reason why there is none.
+        missed: True if a mean of this value alone would miss the gate, or if there is no value
+            and gates count that.
     """
 
     id: str
     value: float | None
     failed: bool
     shown: str
+    missed: bool
 
 
 class GateRecords:
-    """Keeps the few worst records that miss gates.
+    """Keeps the records of gates: all, or the few worst that miss them.
 
     Args:
         gates: the gates.
         by: name of the metadata column of the groups, if there are any.
+        every: True to keep all records.
     """
 
-    def __init__(self, gates: Sequence[Gate], by: str | None) -> None:
-        self._gates, self._by = gates, by
+    def __init__(self, gates: Sequence[Gate], by: str | None, *, every: bool) -> None:
+        self._gates, self._by, self._every = gates, by, every
         self._groups: set[str] = set()
         self._labels: set[str | None] = set()
         self._found = defaultdict[tuple[Gate, str | None, str], list[RecordValue]](list)
@@ -75,17 +79,18 @@ class GateRecords:
             yield row
 
     def _keep(self, gate: Gate, row: MetricsRow, ratio: Ratio, kept: list[RecordValue]) -> None:
-        """Keep a row that misses the gate, and drop others that are not among the worst."""
+        """Keep a row's value, and drop others that are not among the worst."""
         if (value := ratio.value) is None:
             shown = row.failed or str(ratio.undefined)
-            if not row.failed and not counts_in_gates(shown.removesuffix(IN_BASE)):
-                return
-        elif gate.kept_by(value):
-            return
+            missed = bool(row.failed) or counts_in_gates(shown.removesuffix(IN_BASE))
         else:
+            missed = not gate.kept_by(value)
+            if not (self._every or missed):  # most rows pass: their values are not put in words
+                return
             shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
-        kept.append(RecordValue(row.id, value, bool(row.failed), shown))
-        if len(kept) > _SLACK * WORST:
+        if self._every or missed:
+            kept.append(RecordValue(row.id, value, bool(row.failed), shown, missed))
+        if not self._every and len(kept) > _SLACK * WORST:
             kept[:] = [one for part in _worst_first(gate, kept) for one in part[: WORST + 1]]
 
     def of(self, gate: Gate, label: str | None, group: str | None) -> tuple[RecordValue, ...]:
@@ -101,7 +106,7 @@ class GateRecords:
         key = "" if group is None else self._keys[group]
         own = self._found.get((gate, label, key), [])
         # Of several configurations, one may have labeled a row that failed elsewhere, unnoticed.
-        if label is not None and len(self._labels - {None}) <= 1:
+        if label is not None and (self._every or len(self._labels - {None}) <= 1):
             known = {one.id for one in own}
             unsigned = self._found.get((gate, None, key), [])
             own = [*own, *(one for one in unsigned if one.id not in known)]
@@ -147,7 +152,8 @@ class Verdict(Brief):
         value: the checked value: the mean or the end of its interval; ``None`` where undefined.
         row: the checked summary; ``None`` where there are no records at all.
         exceeded: the shares of rows without a value that are too large.
-        records: the few worst records that miss the gate, the worst first.
+        records: the records that were checked, the worst first; unless all were asked for, the
+            few worst that miss the gate.
         gate: the gate; ``None`` for the demand of one model.
         way: short name of these labels' judge configuration; ``None`` if it is the only one.
         notes: remarks.
@@ -207,7 +213,9 @@ class Verdict(Brief):
         exceeded = {one.name for one in self.exceeded}
         if self.row and self.row.mean is None:
             exceeded = {"failed", "undefined"}
-        valued, failed, lacking = _worst_first(self.gate, self.records)
+        valued, failed, lacking = _worst_first(
+            self.gate, [one for one in self.records if one.missed]
+        )
         for heading, records, is_cause in (
             ("worst", valued, not is_kept),
             ("without a pair" if self.gate.of_drop else "failed", failed, "failed" in exceeded),

@@ -30,6 +30,7 @@ WRONG = {
         "--min adherence=1 --max-failed 1.5": "max_failed must be a number from 0 to 1, got 1.5",
         "--min adherence=1 --max-undefined nan": "max_undefined must be a number from 0 to 1",
         "--min adherence=1 --junit no/such/file": "cannot write no/such/file",
+        "--min adherence=1 --junit-per-record": "is for --junit",
         "--max-drop adherence=0": "--max-drop and --against need each other",
     },
     "check A --against B": {

@@ -41,7 +41,7 @@ def checked(
     metrics = select_metrics([metric])
     after, before = ([measure(one, metrics) for one in side] for side in (new, base))
     gate = Gate(metrics[0], most, at_least=False, of_drop=True)
-    (found,) = check_drops(after, before, [gate], GateSettings(**settings))
+    (found,) = check_drops(after, before, [gate], GateSettings(**settings, every_record=True))
     return found
 
 
@@ -147,6 +147,12 @@ def test_the_command_fails_where_a_metric_drops(labeler_command: Command) -> Non
     failure = suite.find(".//failure")
     assert failure is not None
     assert "worst: 'r48' +1.0000, 'r49' +1.0000" in (failure.text or "")
+    # Cases of records fail if they miss the threshold themselves, and the gate is missed.
+    for most, failures in ((0.02, "3"), (0.04, "0")):
+        cases = ("--max-drop", f"adherence={most}", "--junit-per-record")
+        assert labeler_command(*check, *cases)[0] == (failures != "0")
+        suite = ET.parse("j.xml").getroot()[0]  # noqa: S314 - our own file
+        assert (suite.attrib["tests"], suite.attrib["failures"]) == ("51", failures)
     _, out, _ = labeler_command("check", "base", "--against", "new", *drops[:2])
     assert out.startswith(f"passed by .06: {name} gained .04, at most")
 

@@ -286,7 +286,7 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
 
 
 def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
-    """JSON and JUnit."""
+    """JSON, and JUnit with each record."""
     gate, found = ("--min", "context_precision=0.95"), searches(10, 90)
     code, out, _ = check(found, *gate, "--json")
     (verdict,) = json.loads(out)
@@ -294,9 +294,9 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     assert verdict["undefined"] == {"no_relevant_sentences": 90}
     assert "--max-undefined allows more" in verdict["exceeded"][0]
     assert check(found, *gate, "--max-undefined", 0.9)[0] == 0
-    assert check(found, *gate, "--junit", "out.xml")[0] == 1
+    assert check(found, *gate, "--junit", "out.xml", "--junit-per-record")[0] == 1
     suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
-    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert (suite.get("tests"), suite.get("failures")) == ("101", "91")
     (missed,) = suite[0]
     assert suite[0].get("name") == "context_precision at least 0.95"
     assert str(missed.get("message")).startswith("mean 1.0000 (n 10, undefined 90, failed 0)")
