@@ -247,7 +247,10 @@ def _wrong_argument(
         parameter = signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD or not isinstance(parameter.annotation, str):
             continue
-        allowed = _type_names(parameter.annotation)
+        annotation = parameter.annotation
+        while (plain := _PARAMETERS.sub("", annotation)) != annotation:
+            annotation = plain
+        allowed = [one.strip() for one in annotation.split("|")]
         if not any(_is_of(value, one, function.__globals__) for one in allowed):
             kinds = " or ".join(dict.fromkeys(_KINDS.get(one, one) for one in allowed))
             caller = function.__qualname__.removesuffix(".__init__")
@@ -268,17 +271,8 @@ _KINDS = {
 }
 _NUMBERS: dict[str, Callable[[str, Any], float]] = {"int": count_of, "float": number_in}
 """Checks of the numbers that annotations name."""
-
-
 _PARAMETERS = re.compile(r"\[[^\[\]]*\]")
 """The innermost parameters of types in the text of an annotation."""
-
-
-def _type_names(annotation: str) -> list[str]:
-    """Return the names of the types that an annotation allows, without their parameters."""
-    while (plain := _PARAMETERS.sub("", annotation)) != annotation:
-        annotation = plain
-    return [name.strip() for name in annotation.split("|")]
 
 
 def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:

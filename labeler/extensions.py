@@ -48,9 +48,8 @@ def _declared() -> Sequence[EntryPoint]:
             if points:  # of two installed copies Python imports the first
                 found.setdefault(named, points)
         except Exception as error:  # noqa: BLE001 - anything may be in a damaged file
-            message = "the entry points of %s%s cannot be read: %s: %s; install it again"
-            fault = type(error).__name__, error
-            logging.getLogger("labeler").warning(message, named, version, *fault)
+            message = "the entry points of %s%s cannot be read: %r; install it again"
+            logging.getLogger("labeler").warning(message, named, version, error)
     return [point for points in found.values() for point in points]
 
 

@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
-from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -37,9 +37,6 @@ from labeler.errors import LabelerError, RunPaused, UsageError, on_command_line
 from labeler.extensions import blaming, load, offered, package_of
 from labeler.sentences.characters import visible
 from labeler.version import __version__
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
 """A gate that is written as in words, such as ``adherence>=0.8``."""
@@ -117,29 +114,23 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
 
     single = _typer(add_completion=False)
     expanded = expand_options(function, {"help_all": HelpAll} if name in SHORT else None)
-    runnable = _raise_closed_pipe(expanded, pipe_closed)
-    single.command(name, cls=HelpfulCommand)(runnable)
+
+    @single.command(name, cls=HelpfulCommand)
+    @functools.wraps(expanded)
+    def _(*args: object, **given: object) -> object:
+        try:
+            result = expanded(*args, **given)
+            sys.stdout.flush()
+        except BrokenPipeError:  # which typer would report as a failure
+            raise ReaderGone(pipe_closed) from None
+        return result
+
     return get_command(single)
 
 
 def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - those of typer
     settings["context_settings"] = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, **settings)
-
-
-def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
-    """Replace a closed pipe's error, which typer would report as a failure."""
-
-    @functools.wraps(command)
-    def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            result = command(*args, **kwargs)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise ReaderGone(message) from None
-        return result
-
-    return run_command
 
 
 class _Group(TyperGroup):

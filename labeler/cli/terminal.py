@@ -257,7 +257,18 @@ def signals_raise() -> Iterator[None]:
     handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, _raise) for number in handled}
     hook = sys.unraisablehook
-    sys.unraisablehook = _resending(hook)
+
+    def send_again(unraisable: Any) -> None:  # noqa: ANN401 - its class is private
+        """Send the signal of a dropped exception again."""
+        dropped = unraisable.exc_value
+        if not isinstance(dropped, Interrupted):
+            hook(unraisable)
+            return
+        _Stopping.signals -= 1
+        # The code being cleaned up may hold a lock of threading.
+        _thread.start_new_thread(_send_again, (dropped.number,))
+
+    sys.unraisablehook = send_again
     _Stopping.signals = 0
     try:
         yield
@@ -279,31 +290,11 @@ def _raise(number: int, _frame: FrameType | None) -> None:
         try:
             # sys.stderr may be in the middle of a write.
             os.write(_STDERR, f"\n{text}\n".encode())
-        except OSError:
-            _leave_terminal()
+        except OSError:  # the terminal is closed: an error there must not end paid requests
+            for descriptor in (_STDOUT, _STDERR):
+                if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     raise Interrupted(number)
-
-
-def _leave_terminal() -> None:
-    """Discard what is printed to a closed terminal: an error there must not end paid requests."""
-    for descriptor in (_STDOUT, _STDERR):
-        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-
-
-def _resending(previous: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Return a hook for dropped exceptions that sends a dropped signal again."""
-
-    def hook(unraisable: Any) -> None:  # noqa: ANN401 - its class is private
-        dropped = unraisable.exc_value
-        if isinstance(dropped, Interrupted):
-            _Stopping.signals -= 1
-            # The code being cleaned up may hold a lock of threading.
-            _thread.start_new_thread(_send_again, (dropped.number,))
-        else:
-            previous(unraisable)
-
-    return hook
 
 
 def _send_again(number: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,6 @@ from labeler.plugins.scores import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.judges.judge import Judge
     from labeler.plugins.scores.records import ScoreOutcome
 
 
@@ -34,6 +32,13 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     announce_grace("; press Ctrl-C again to drop them")
     methods, raters = Counter[str](), Scores() if len(judges) > 1 or given.repeat > 1 else None
 
+    def counts() -> tuple[str, ...]:
+        origins = progress.counts.origins
+        named = ", ".join(str(judge.spec) for judge in judges)
+        by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
+        scored = f"{origins['judge']} scored by {named}", f"{origins['store']} from the store"
+        return (*scored, f"scores: {by}") if by else scored
+
     def take(outcome: ScoreOutcome) -> None:
         methods.update([outcome.method] if outcome.kind == "score" else [])
         if raters is not None:
@@ -43,27 +48,18 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
         also = {"judges": judges, "progress": False, "on_event": progress}
         run = iter_scores(rows, **vars(given) | vars(JudgeOptions()) | also)
         try:
-            write_run(run, output, progress, lambda: _counts(progress, judges, methods), each=take)
+            write_run(run, output, progress, counts, each=take)
         except FatalJudgeError as error:
             if error.reason != "budget":
                 raise
             notify(str(error))
             return BUDGET_REACHED
-    progress.close(*_counts(progress, judges, methods))
+    progress.close(*counts())
     if raters is not None:
         from labeler.plugins.scores.agreement import print_panels
 
         print_panels(raters.configurations, stderr=True)
     return exit_code(progress)
-
-
-def _counts(progress: RunReport, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
-    """Return the origins and methods of the scores of a run."""
-    judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
-    by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
-    named = ", ".join(str(judge.spec) for judge in judges)
-    scored = f"{judged} scored by {named}", f"{stored} from the store"
-    return (*scored, f"scores: {by}") if by else scored
 
 
 def length(

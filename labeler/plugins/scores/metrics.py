@@ -44,7 +44,8 @@ def score_metrics(criterion: str, scale: Scale = None) -> CriterionMetrics:
         "name": criterion,
         "needs": ("score",),
         "source": "rubric judge; G-Eval, arXiv 2303.16634",
-        "compute": _collected,
+        # Several trials may make one score.
+        "compute": lambda _: Ratio.missing("needs_scores"),
         "kind": "score",
     }
     reaches = "1 if the score reaches the threshold, else 0"
@@ -61,19 +62,10 @@ def score_metrics(criterion: str, scale: Scale = None) -> CriterionMetrics:
     )
 
 
-def _collected(_: ScoreRecord) -> Ratio:
-    """Return no value for a single record: several trials may make one score."""
-    return Ratio.missing("needs_scores")
-
-
-def _rubric(name: str) -> CriterionMetrics:
-    criterion = CRITERIA[name]
-    return score_metrics(name, (criterion.low, criterion.high))
-
-
-FAITHFULNESS = _rubric("rubric_faithfulness")
-ANSWER_RELEVANCY = _rubric("rubric_answer_relevancy")
-CONTEXT_RECALL = _rubric("rubric_context_recall")
+FAITHFULNESS, ANSWER_RELEVANCY, CONTEXT_RECALL = (
+    score_metrics(name, (CRITERIA[name].low, CRITERIA[name].high))
+    for name in ("rubric_faithfulness", "rubric_answer_relevancy", "rubric_context_recall")
+)
 
 
 @dataclass(frozen=True, slots=True)

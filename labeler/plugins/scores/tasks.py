@@ -270,12 +270,21 @@ def steps_task(judge: Judge, criterion: Criterion) -> Task[StepsAnswer]:
 def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
     """Fill a prompt file with a criterion's text; the suffix extends its name."""
     system, user = prompt_parts(name, read_resource("prompts", name, ".md"))
+    described = sorted(criterion.anchors.items(), reverse=True)
+    anchors = "\n".join(f"- {score}: {meaning}" for score, meaning in described) or (
+        f"{criterion.high} means that the criterion is met in full, {criterion.low} that it is "
+        "not met at all; the numbers between are even steps."
+    )
+    steps = "\n".join(f"{n}. {step}" for n, step in enumerate(criterion.steps or (), 1)) or (
+        "Go through what the criterion asks for, point by point. Hold each point against the "
+        "data. Weigh what you found by the descriptions of the scale."
+    )
     values = {
         "name": criterion.name,
         "criteria": criterion.criteria or "It is what the steps below look for.",
         "scale": _scale(criterion),
-        "anchors": _anchors(criterion),
-        "steps": _steps(criterion),
+        "anchors": anchors,
+        "steps": steps,
         "blocks": "\n".join(line for part, line in BLOCKS.items() if part in criterion.shows),
     }
     kept = {"marker": "{{marker}}", "data": "{{data}}"}  # filled in for each record
@@ -284,25 +293,6 @@ def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
 
 def _scale(criterion: Criterion) -> str:
     return f"from {criterion.low} (the worst) to {criterion.high} (the best)"
-
-
-def _anchors(criterion: Criterion) -> str:
-    described = sorted(criterion.anchors.items(), reverse=True)
-    if not described:
-        return (
-            f"{criterion.high} means that the criterion is met in full, {criterion.low} that it is "
-            "not met at all; the numbers between are even steps."
-        )
-    return "\n".join(f"- {score}: {meaning}" for score, meaning in described)
-
-
-def _steps(criterion: Criterion) -> str:
-    if not criterion.steps:
-        return (
-            "Go through what the criterion asks for, point by point. Hold each point against the "
-            "data. Weigh what you found by the descriptions of the scale."
-        )
-    return "\n".join(f"{n}. {step}" for n, step in enumerate(criterion.steps, 1))
 
 
 def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
@@ -340,8 +330,16 @@ def score_rows(
         UsageError: there is no judge, one is named twice, cannot score, has no probabilities that
             are requested or cannot keep to the budget, or the rows cannot be read.
     """
-    _require_judges(plans)
+    if not plans:
+        raise UsageError("scores need a judge: none is given")
     every = [one for plan in plans for one in plan]
+    for one in every:
+        require_answers(one.judge, one.kind)
+        provider = provider_of(one.judge.spec.judge)
+        if one.logprobs and provider is not None and "logprobs" in provider.lacks:
+            raise UsageError(
+                f"judge {one.judge.spec.judge} takes no logprobs: the API has none; drop --logprobs"
+            )
     stream = run.read(rows, every)
     require_different(stream.first, every)
     for plan in plans:
@@ -350,21 +348,6 @@ def score_rows(
     for outcome in submit_rows(run, stream, ready):
         if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
             yield outcome
-
-
-def _require_judges(plans: Sequence[Sequence[ScoreTasks]]) -> None:
-    """Check, before any spend, that there are judges, and that they score."""
-    if not plans:
-        raise UsageError("scores need a judge: none is given")
-    for plan in plans:
-        spec = plan[0].judge.spec
-        provider = provider_of(spec.judge)
-        if plan[0].logprobs and provider is not None and "logprobs" in provider.lacks:
-            raise UsageError(
-                f"judge {spec.judge} takes no logprobs: the API has none; drop --logprobs"
-            )
-        for one in plan:
-            require_answers(one.judge, one.kind)
 
 
 def _first_tasks(plan: Sequence[ScoreTasks], rows: Sequence[Row]) -> Iterator[Task[Any]]:

@@ -35,7 +35,7 @@ def similarity(
     embedder = open_embedder(given)
     work, kinds = EmbeddingWork(), Counter[str]()
 
-    def counts_of(progress: RunReport) -> tuple[str, ...]:
+    def origins_of_run() -> tuple[str, ...]:
         origins = progress.counts.origins
         return f"{origins['judge']} written by {judge.spec}", f"{origins['store']} from the store"
 
@@ -48,10 +48,10 @@ def similarity(
             iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | opened),
             output,
             progress,
-            lambda: counts_of(progress),
+            origins_of_run,
             each=lambda outcome: kinds.update([outcome.kind]),
         )
-    progress.close(*counts_of(progress))
+    progress.close(*origins_of_run())
     notify(_embedding(embedder, work))
     failed, counts = kinds["failure"], progress.counts
     if failed > counts.failed:
