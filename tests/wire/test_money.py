@@ -92,6 +92,15 @@ def test_what_the_budget_left_is_asked_by_the_next_run(
     assert provider.paid.total() == len(provider.paid) == 24
 
 
+def test_a_budget_without_a_price_sends_nothing(tmp_path: Path, labeler_command: Command) -> None:
+    """Exit code 2, and the message says what to give."""
+    with Provider() as provider:
+        given = row_file(tmp_path, rows(3))
+        code, _, err = labeler_command(*labeling(provider, given, "--budget", 1))
+    assert (code, dict(provider.routes)) == (2, {})
+    assert "a budget needs a price, and none is known for 'm'" in err
+
+
 @pytest.mark.parametrize(
     ("budget", "given", "caps"),
     [(1, None, [5696, 11392]), (1, 900, [900, 1800]), (None, None, [None])],
