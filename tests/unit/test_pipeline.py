@@ -145,6 +145,7 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
 
 def test_a_judge_may_have_an_attribute_of_ours_for_something_else() -> None:
     """It has no output modes."""
+
     class Driving(CountingJudge):
         auto = True
 
