@@ -513,6 +513,7 @@ def test_parts_of_a_frame_of_pandas_are_rows() -> None:
     assert contents(frame.set_index("id")) == every
     assert contents(frame.set_index("id").rename_axis(None)) == every
     assert contents(pd.Series([GOOD, OTHER])) == contents([frame.iloc[0], frame.iloc[1]]) == every
+    assert contents(pd.Series(every)) == every
     assert contents(frame.iloc[0]) == every[:1]
     times = frame.drop(columns="id").set_index(pd.DatetimeIndex(["2026-01-01", "2026-01-02"]))
     assert [one.id[:10] for one in contents(times)] == ["2026-01-01", "2026-01-02"]
