@@ -287,6 +287,8 @@ def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
     commas, cut_off = contents(write(tmp_path / "rows.jsonl", "\n".join(lines)))
     assert re.search(r"rows\.jsonl:1: not JSON: .*write one JSON object a line", str(vars(commas)))
     assert re.search(r"rows\.jsonl:2: .* ends within this line, so it", str(vars(cut_off)))
+    (twice,) = contents(write(tmp_path / "rows.jsonl", '{"id": "1", "id": "2"}\n'))
+    assert "the name 'id' stands twice in one object; keep one of them" in str(vars(twice))
 
 
 @pytest.mark.parametrize(
