@@ -40,16 +40,18 @@ def _declared() -> Sequence[EntryPoint]:
     """Return the entry points of all packages; a warning names those whose files are damaged."""
     from importlib.metadata import distributions  # noqa: PLC0415 - slow to load, and seldom needed
 
-    found: dict[str, list[EntryPoint]] = {}
+    found: dict[object, list[EntryPoint]] = {}
     for package in distributions():
-        named, version = _named(package)
         try:
             points = [one for one in package.entry_points if one.group.startswith("labeler.")]
-            if points:  # of two installed copies Python imports the first
-                found.setdefault(named, points)
         except Exception as error:  # noqa: BLE001 - anything may be in a damaged file
-            message = "the entry points of %s%s cannot be read: %r; install it again"
-            logging.getLogger("labeler").warning(message, named, version, error)
+            message = "the entry points of %s cannot be read: %r; install it again"
+            logging.getLogger("labeler").warning(message, "".join(_named(package)), error)
+            continue
+        if points:  # only now: reading the name of every package takes long
+            name, version = _named(package)
+            # Of two installed copies Python imports the first.
+            found.setdefault(name if version else package, points)
     return [point for points in found.values() for point in points]
 
 

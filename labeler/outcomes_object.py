@@ -146,11 +146,12 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             >>> len(labels.failures)
             0
         """
-        every = zip_longest(self, self._given.ids or ())
-        failed: list[Any] = [pair for pair in every if isinstance(pair[0], LabelFailure)]
-        ids = [one.id if own is None else own for one, own in failed]
-        named = f"failures of {self.name}"
-        return type(self)([one for one, _ in failed], name=named, given=Given(ids))
+        failed, ids = list[Any](), list[Any]()
+        for outcome, own in zip_longest(self, self._given.ids or ()):
+            if isinstance(outcome, LabelFailure):
+                failed.append(outcome)
+                ids.append(outcome.id if own is None else own)
+        return type(self)(failed, name=f"failures of {self.name}", given=Given(ids))
 
     @cached_property
     def cost(self) -> RunCost:

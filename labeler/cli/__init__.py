@@ -159,8 +159,11 @@ class _Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
         found = super().get_command(ctx, cmd_name)
-        if found or cmd_name not in self.list_commands(ctx):
+        if found:
             return found
+        # Our own commands come first: to look for others takes longer.
+        if cmd_name not in self.commands and cmd_name not in self._own(offered("commands")):
+            return None
         command = LazyCommand(self.prefix + cmd_name)
         return command if ctx.resilient_parsing else command.loaded()
 

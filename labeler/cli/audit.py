@@ -205,15 +205,16 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write rows of findings, and return their number."""
     number = 0
     with replaced(path) as file:
-        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         if path.suffix == ".csv":
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerow(FINDING_COLUMNS)
-        for row in rows:
-            number += 1
-            if path.suffix == ".csv":
+            for row in rows:
+                number += 1
                 texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
                 writer.writerow(to_cell(str(texts[name])) for name in FINDING_COLUMNS)
-            else:
+        else:
+            for row in rows:
+                number += 1
                 file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
     return number
 
@@ -409,12 +410,13 @@ def show(
 def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:
     """Return the different records of an id."""
     ids: list[str] = []
-    found: list[AnyOutcome] = []
+    found: dict[str, AnyOutcome] = {}  # by their JSON: there may be any number of them
     for outcome in outcomes:
         ids.append(outcome.id)
-        if outcome.id == wanted and outcome not in found:
-            found.append(outcome)
+        if outcome.id == wanted:
+            found.setdefault(outcome.model_dump_json(), outcome)
     if found:
         # A retrieval label has the id of the first row that rests on it, and its label names it.
-        return [one for one in found if one.kind != "retrieval"] or found
+        every = list(found.values())
+        return [one for one in every if one.kind != "retrieval"] or every
     raise UnknownName(f"{labels}: {unknown('record id', wanted, ids, 3)}")

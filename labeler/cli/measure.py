@@ -127,8 +127,10 @@ def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str
 
     def noted() -> Iterator[MetricsRow]:
         for row in distinct:
-            models.update({row.answered: None} if row.answered else {})
-            signatures.update({row.label: None} if row.label else {})
+            if row.answered:
+                models[row.answered] = None
+            if row.label:
+                signatures[row.label] = None
             yield row
 
     if otel_events is not None:

@@ -133,7 +133,7 @@ class Limits:
         for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
-                raise UsageError(f"{name} must be a number above 0, got {value}"[:120])
+                raise UsageError(f"{name} must be a number above 0, got {value!s:.40}")
         if not self.max_outage >= 0:
             raise UsageError(f"max_outage must be 0 seconds or more, got {self.max_outage}")
 

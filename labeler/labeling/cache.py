@@ -291,6 +291,7 @@ class Leased:
     cache: LabelCache
     key: str
     saving: list[Future[bool]] = field(default_factory=list)
+    lease: Lease = field(init=False)
 
     async def __aenter__(self) -> list[Future[bool]]:
         self.lease = self.cache.store.lease(self.key) or await self.cache.wait_for(self.key)

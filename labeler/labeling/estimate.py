@@ -275,11 +275,11 @@ class _Asked:
             system = [] if request.prompt.decides else [request.prompt.system_text]
             count = self._counter
             starts[profile] = count.request(system, schema), count.request_at_most(system, schema)
+            self.prompt.same = min(same for same, _ in starts.values())
         same, at_most = starts[profile]
         tokens = same + self._counter.count(own) + MESSAGE_FRAME
         at_most += self._counter.at_most(own) + MESSAGE_FRAME
         answer, prompt = factor * request.expected_tokens, self.prompt
-        prompt.same = min(same for same, _ in starts.values())
         prompt.total += tokens
         prompt.largest = max(prompt.largest, tokens)
         self.profiles[profile] += 1

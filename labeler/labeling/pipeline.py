@@ -180,23 +180,23 @@ ROWS, LABELS_READ = 20, 200
 def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> None:
     """Have a judge ask in the output modes of stored labels, unless it has none or a named one.
 
-    Args:
-        judge: any judge.
-        tasks: first tasks of a run, in any mode.
-        cache: of the run.
+    The tasks are the first ones of a run, in any mode.
     """
-    if not getattr(judge, "auto", False):
+    choose_modes = getattr(judge, "choose_modes", None)
+    # A judge of another package may have an attribute `auto` that means something else.
+    if choose_modes is None or not getattr(judge, "auto", False):
         return
     known, schemas = dict[str, str](), set[str]()
     for task in tasks:
-        schemas.add(name := task.schema.name)
-        modes = () if name in known else MODES
-        if found := next((one for one in modes if cache.is_known(task.in_mode(one).key)), None):
-            known[name] = found
+        schema = task.schema.name
+        schemas.add(schema)
+        for one in MODES if schema not in known else ():
+            if cache.is_known(task.in_mode(one).key):
+                known[schema] = one
+                break
     if not schemas or schemas - known.keys():
         known = _modes_in_store(judge, cache.store) | known
-    choosing: Any = judge
-    choosing.choose_modes(known, mode(known.values()) if known else None)
+    choose_modes(known, mode(known.values()) if known else None)
 
 
 def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:

@@ -143,6 +143,16 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
         assert outcome.id in durable
 
 
+def test_a_judge_may_have_an_attribute_of_ours_for_something_else() -> None:
+    """It has no output modes."""
+
+    class Driving(CountingJudge):
+        auto = True
+
+    judge = Driving(agreeable)
+    assert len([*iter_labels(rows(2), judge=judge)]) == 2
+
+
 def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
     """It could not be read back; the other records are labeled, and the store stays readable."""
 

@@ -136,10 +136,15 @@ class AttemptLog:
         if answer is not None:
             fields, lists = _fields_of(self.task.answer_type)
             inner = wrapped(answer, fields) if fields.isdisjoint(answer) else answer
+            if inner is not answer:
+                self._add_repair("wrapped")
             plain, is_quoted = flat(inner, lists)
-            if done := ("wrapped",) * (inner is not answer) + ("quoted",) * is_quoted:
-                self.latest = self.latest._replace(repairs=self.latest.repairs + done)
+            if is_quoted:
+                self._add_repair("quoted")
         return _reader_of(self.task.answer_type).validate_json(plain, context=self)
+
+    def _add_repair(self, repair: str) -> None:
+        self.latest = self.latest._replace(repairs=(*self.latest.repairs, repair))
 
     def reask_message(self) -> str:
         """Return the message that asks the judge to correct its latest answer."""

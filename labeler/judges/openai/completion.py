@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -245,16 +245,18 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     """
     counts = _counts_in(found)
     details = _counts_in(at(found, "prompt_tokens_details") or at(found, "input_tokens_details"))
-    prompt, answer, total, *apart, cached = [_first(counts, names) for names in _COUNTERS]
+    prompt = _first(counts, "prompt")
     if not prompt:
         return None, 0
+    read_apart, written_apart = _first(counts, "read_apart"), _first(counts, "written_apart")
     if "prompt_tokens" not in counts:
-        prompt += sum(apart)
-    cached = details.get("cached_tokens") or cached or apart[0]
-    written = _first(details, _WRITTEN) or apart[1]
+        prompt += read_apart + written_apart
+    cached = details.get("cached_tokens") or _first(counts, "cached") or read_apart
+    written = _first(details, "written") or written_apart
     if cached + written > prompt:
         prompt += cached + written
-    answer = max(answer + counts.get("thoughtsTokenCount", 0), total - prompt)
+    answer = _first(counts, "answer") + counts.get("thoughtsTokenCount", 0)
+    answer = max(answer, _first(counts, "total") - prompt)
     if not (answer or is_empty):
         return None, prompt
     usage = Usage(
@@ -266,7 +268,7 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     return usage, prompt
 
 
-*_COUNTERS, _WRITTEN = [names.split() for names in _SERVERS["counters"].values()]
+_COUNTERS = {meaning: names.split() for meaning, names in _SERVERS["counters"].items()}
 
 
 def _counts_in(found: object) -> dict[str, int]:
@@ -274,9 +276,9 @@ def _counts_in(found: object) -> dict[str, int]:
     return {name: count for name, one in object_of(found).items() if (count := count_of(one))}
 
 
-def _first(counts: Mapping[str, int], names: Sequence[str]) -> int:
-    """Return the first count of those names; 0 if there is none."""
-    return next(filter(None, map(counts.get, names)), 0)
+def _first(counts: Mapping[str, int], meaning: str) -> int:
+    """Return the first count with a name of this meaning; 0 if there is none."""
+    return next((counts[name] for name in _COUNTERS[meaning] if name in counts), 0)
 
 
 def count_of(value: object) -> int:

@@ -129,7 +129,10 @@ class OpenAIBatches:
 
         # A file has an id and a status, as a batch has.
         sent = await self._step(_UPLOAD, send, _TRANSFER_SECONDS)
-        look = lambda: _described(self._files().retrieve(sent.id))  # noqa: E731
+
+        async def look() -> RemoteBatch:
+            return await _described(self._files().retrieve(sent.id))
+
         for _ in range(_MOST_LOOKS):  # Azure starts no batch of a file that it has not read
             if sent.status not in {"validating", "in_progress"}:
                 break
@@ -350,6 +353,7 @@ def parse_line(text: str) -> AnswerLine | None:
 
 
 UNREAD = AnswerLine("", "", 0, None)
+"""Stands for a stored answer that is not a line of answers."""
 
 
 async def _described(call: Awaitable[Any]) -> RemoteBatch:

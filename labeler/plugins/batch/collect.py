@@ -252,8 +252,8 @@ class _Collector:
                 "later, to look again; nothing is asked again meanwhile",
                 reason="incomplete",
             )
-        named = {"output": remote.output_file, "errors": remote.error_file}
-        for path, file_id in ((batch.file(kind), file_id) for kind, file_id in named.items()):
+        files = {batch.file("output"): remote.output_file, batch.file("errors"): remote.error_file}
+        for path, file_id in files.items():
             try:
                 if file_id and not path.exists():
                     await self.client.download(file_id, path)
@@ -261,7 +261,7 @@ class _Collector:
                 if error.reason != "not_found" or file_id == remote.output_file:
                     raise
                 self.report(f"{batch.name}: its file of errors is gone")
-        return [path for path in map(batch.file, named) if path.exists()]
+        return [path for path in files if path.exists()]
 
 
 @dataclass

@@ -44,8 +44,7 @@ def score_metrics(criterion: str, scale: Scale = None) -> CriterionMetrics:
         "name": criterion,
         "needs": ("score",),
         "source": "rubric judge; G-Eval, arXiv 2303.16634",
-        # Several trials may make one score.
-        "compute": lambda _: Ratio.missing("needs_scores"),
+        "compute": _collected,
         "kind": "score",
     }
     reaches = "1 if the score reaches the threshold, else 0"
@@ -62,10 +61,18 @@ def score_metrics(criterion: str, scale: Scale = None) -> CriterionMetrics:
     )
 
 
-FAITHFULNESS, ANSWER_RELEVANCY, CONTEXT_RECALL = (
-    score_metrics(name, (CRITERIA[name].low, CRITERIA[name].high))
-    for name in ("rubric_faithfulness", "rubric_answer_relevancy", "rubric_context_recall")
-)
+def _collected(_: ScoreRecord) -> Ratio:
+    """Return no value for a single record: several trials may make one score."""
+    return Ratio.missing("needs_scores")
+
+
+def _built_in(name: str) -> CriterionMetrics:
+    return score_metrics(name, (CRITERIA[name].low, CRITERIA[name].high))
+
+
+FAITHFULNESS = _built_in("rubric_faithfulness")
+ANSWER_RELEVANCY = _built_in("rubric_answer_relevancy")
+CONTEXT_RECALL = _built_in("rubric_context_recall")
 
 
 @dataclass(frozen=True, slots=True)

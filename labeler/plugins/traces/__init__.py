@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -233,7 +233,6 @@ class _SpanTable:
         self._choice, self._counts = choice, counts
         # An empty name is a private file of SQLite, deleted on close.
         self._table = sqlite3.connect("", isolation_level=None)
-        self.close = self._table.close
         for statement in ("PRAGMA journal_mode=OFF", "BEGIN", _CREATE):
             self._table.execute(statement)
 
@@ -316,3 +315,8 @@ class _SpanTable:
             raise Unjoinable("too_large")
         find = "SELECT content FROM spans WHERE trace = ? ORDER BY start, span"
         return [_DECODER.decode(content) for (content,) in self._table.execute(find, (trace,))]
+
+    def close(self) -> None:
+        """Remove the table."""
+        with suppress(sqlite3.Error):  # the disk may be full; what was raised before says so
+            self._table.close()
