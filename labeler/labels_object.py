@@ -25,7 +25,7 @@ from labeler.errors import UsageError, path_in
 from labeler.labels.answering import RunCost
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, requested_kind
 from labeler.outcomes_object import Outcomes
-from labeler.sentences.display import VIEWS
+from labeler.sentences.display import VIEWS, View
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
@@ -358,7 +358,7 @@ def _html(record: LabelRecord) -> str:
     return record_html(record)
 
 
-VIEWS[LabelRecord] = _text, _html
+VIEWS[LabelRecord] = View(_text, _html)
 
 
 # Stored labels.

@@ -484,5 +484,7 @@ def _same_documents(label: str, several: list[_Retrieval]) -> SameDocuments:
         retrievals=len(several),
         answers=sum(len(one.named) for one in several),
         differing=sum(any(one[0] for one in own) for own in pairs),
-        **SameDocuments.shares(sentences, flipped, same, other),
+        sentences=sentences,
+        flipped=flipped / sentences if sentences else None,
+        lean=SameDocuments.lean_of(same, other),
     )

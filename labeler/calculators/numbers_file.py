@@ -173,7 +173,7 @@ class NumbersFile:
         for name in ("kind", "label", "failed"):
             self._column(name, str.__str__)  # rejects cells of another type
         if kinds := [one for one in self._column("kind").values if one and one not in RECORDS]:
-            raise self._columns.fault(f"column 'kind' has {kinds[0]!r:.40}, a kind that none reads")
+            raise self._columns.fault(f"column 'kind' has {kinds[0]!r:.40}, which no record has")
         labeled = ~self._is_failed
         for name in ("kind", "id", *_FILLED):
             lacking = self._column(name).where(lambda one: one is None)
@@ -322,13 +322,11 @@ class NumbersFile:
 
         def measured(cells: tuple[Any, ...]) -> dict[str, Metric]:
             versions, kind, profile = cells
-            output = PROFILES[profile].output if profile else None
             return {
                 one.id: one
                 for one in self.metrics
                 if one.kind == kind
-                if self._is_asked or one.id in (versions or {})
-                if self._is_asked or not output or issubclass(output, one.profile.output)
+                and (self._is_asked or (one.id in (versions or {}) and _has_fields(profile, one)))
             }
 
         versions = self._column("versions", _versions)
@@ -477,6 +475,11 @@ _READERS: dict[type, Callable[[Any], Any]] = {
 """Functions that read cells of facts, by the type of these."""
 _NO: frozenset[str] = frozenset()
 _BLANK = Tally((), {}, _NO, _NO, (), _NO, _NO, _NO, _NO, VerbatimLabel.model_construct())
+
+
+def _has_fields(profile: str | None, metric: Metric) -> bool:
+    """Return True if labels of a profile have the fields that a metric needs."""
+    return not profile or issubclass(PROFILES[profile].output, metric.profile.output)
 
 
 @lru_cache(maxsize=256)

@@ -429,11 +429,9 @@ class Flipped:
     lean: float | None
 
     @staticmethod
-    def shares(sentences: int, flipped: int, same: int, other: int) -> dict[str, Any]:
-        """Return the attributes, by counts of all sentences, flipped ones, and those used."""
-        lean = (same - other) / (same + other) if same + other else None
-        share = flipped / sentences if sentences else None
-        return {"sentences": sentences, "flipped": share, "lean": lean}
+    def lean_of(same: int, other: int) -> float | None:
+        """Return the lean by counts of flipped sentences that one response of a pair uses."""
+        return (same - other) / (same + other) if same + other else None
 
     @property
     def flips(self) -> str:

@@ -310,12 +310,14 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         ]
         if by is None:
             return rows
-        own = {label: [*listed] for label, listed in groupby(rows, attrgetter("label"))}
-        wholes = {label: self._whole(listed, intervals) for label, listed in own.items()}
-        return [
-            replace(row, whole=whole) if whole and whole.metric is row.metric else row
-            for row, whole in ((row, wholes[row.label]) for row in rows)
-        ]
+        found: list[SummaryRow] = []
+        for _, listed in groupby(rows, attrgetter("label")):
+            own = list(listed)
+            whole = self._whole(own, intervals)
+            for row in own:
+                is_headline = whole is not None and whole.metric is row.metric
+                found.append(replace(row, whole=whole) if is_headline else row)
+        return found
 
     def _whole(self, rows: Sequence[SummaryRow], intervals: Intervals | None) -> SummaryRow | None:
         """Return the summary of all groups of a configuration, by the metric of the headline."""

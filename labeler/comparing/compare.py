@@ -400,7 +400,9 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
         pairs=len(equal),
         one_sided=sum(bool(a.undefined) != bool(b.undefined) for _, a, b in equal),
         mean_absolute_difference=0.0 if isinstance(apart, Undefined) else apart,
-        **JudgeInconsistency.shares(sentences, flipped, same, other),
+        sentences=sentences,
+        flipped=flipped / sentences if sentences else None,
+        lean=JudgeInconsistency.lean_of(same, other),
     )
 
 

@@ -352,12 +352,14 @@ class Columns:
     def rests(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[object]:
         """Yield what is left, in a row's fields, of the columns that documents are read from.
 
-        Of paths that the user named to their texts nothing is yielded.
+        Columns that the user combined are skipped, and paths into a list: they name the texts.
         """
         metadata = fields.get("metadata")
         yield metadata.get("documents") if isinstance(metadata, Mapping) else None
         for choice in self.choices.get("documents", ()):
-            for path in choice.paths if not (choice.combined and "documents" in self.named) else ():
+            if choice.combined and "documents" in self.named:
+                continue
+            for path in choice.paths:
                 if all(isinstance(step, str) for step in path.steps[:-1]):
                     yield fields.get(path.column(row))
 

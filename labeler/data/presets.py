@@ -379,7 +379,9 @@ def _fits(field: str, value: object) -> bool:
     if field == "documents":
         if isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value):
             return True  # empty, or an error names the field with the texts
-        return bool(value.strip() if isinstance(value, str) else any(read_documents(value) or ()))
+        if isinstance(value, str):
+            return bool(value.strip())
+        return any(read_documents(value) or ())
     if _are_texts(value):
         return field == "reference"
     return isinstance(said(value, "question" if field == "question" else "response"), str)

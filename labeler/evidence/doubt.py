@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
@@ -29,6 +29,7 @@ from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, plural, shortened
 from labeler.sentences.example import Frozen
+from labeler.sentences.words import read_table
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
@@ -40,19 +41,7 @@ _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
 SEEN = 0.25
 """What facts of the text count next to a stated probability, whose judge has seen them."""
-PRIORS = {
-    "every verdict": (0.0, 0.5),
-    "no stated probability": (-2.0, 1.0),
-    "log odds of the judge's probability of its verdict": (-0.9, 0.35),
-    "verdict: not supported": (0.0, 0.7),
-    "suspicion score of the record": (3.0, 1.0),
-    "audit finding about the sentence": (1.0, 1.0),
-    "second opinion disagrees": (3.0, 1.0),
-    "words": (0.0, 0.5),
-    "support without a sentence": (0.0, 0.7),
-    "words of its own that its evidence lacks": (0.0, 2.0),
-    "words of its own that all documents lack": (0.0, 2.0),
-}
+PRIORS: Mapping[str, Sequence[float]] = read_table(__file__, "priors")["priors"]
 """Facts of a verdict, with mean and standard deviation of the prior of each one's coefficient."""
 MEANS, DEVIATIONS = np.array([*PRIORS.values()]).T
 Coefficients: TypeAlias = Annotated[tuple[FiniteFloat, ...], Len(len(PRIORS), len(PRIORS))]

@@ -28,11 +28,9 @@ from labeler.report import charts
 from labeler.report.charts import Chart, filter_text
 from labeler.report.report_data import (
     ADHERENCE,
-    COMPLETENESS,
     MAX_CONFIGURATIONS,
     MAX_GROUPS,
     PATTERNS,
-    RELEVANCE,
     SUPPORT,
     Pattern,
     ReportData,
@@ -44,15 +42,9 @@ from labeler.sentences.words import read_table
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration, Reliability
 
-TITLES = {
-    ADHERENCE: "Full support",
-    RELEVANCE: "Relevance",
-    "utilization": "Utilization",
-    COMPLETENESS: "Completeness",
-}
-"""Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
-
 _WORDS = read_table(__file__, "summary")
+TITLES: Mapping[str, str] = _WORDS["titles"]
+"""Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
 PAIRS = [*map(tuple, _WORDS["pairs"])]
 """Metrics to plot against each other, if records have both."""
 _MIN_PAIRS = 2

@@ -95,18 +95,19 @@ def code_spans(text: str) -> Iterator[tuple[int, int]]:
         at = end
 
 
-_NAME, _OTHER_NAME, _ONLY_IN_BRACKETS, _SEE_WORDS, _PAGE_WORDS, _TAGS, _TITLES = (
-    f"(?:{'|'.join(listed)})" for listed in read_table(__file__, "citations").values()
-)
+_WORDS = {
+    name: f"(?:{'|'.join(listed)})" for name, listed in read_table(__file__, "citations").items()
+}
+_NAME, _OTHER_NAME = _WORDS["names"], _WORDS["other_names"]
 # Numbers have at most three digits, so that [2019] is a year. Every gap is bounded: time is linear.
 _NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_ONLY_IN_BRACKETS})[:：_-]?\s{{0,2}}"
+_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_WORDS['in_brackets']})[:：_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
-_SEE = rf"(?:{_SEE_WORDS}\s{{0,2}})?"
-_PAGE = rf"[,;:，]\s?{_PAGE_WORDS}\b\.?\s?\d[\d\u2013-]{{0,9}}"
+_SEE = rf"(?:{_WORDS['see']}\s{{0,2}})?"
+_PAGE = rf"[,;:，]\s?{_WORDS['pages']}\b\.?\s?\d[\d\u2013-]{{0,9}}"
 _LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
@@ -128,7 +129,7 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
-IN_TAG = rf"<{_TAGS}>\s?{_NUMBER}{_MORE}\s?</{_TAGS}>|</co:\s?\d[^<>\n]{{0,100}}>"
+IN_TAG = rf"<{_WORDS['tags']}>\s?{_NUMBER}{_MORE}\s?</{_WORDS['tags']}>|</co:\s?\d[^<>\n]{{0,100}}>"
 """Pattern of a marker in tags of models; Cohere's, ``</co: 0:[1,2]>``, count documents from 0."""
 _MARK = rf"<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
 _SUPERSCRIPT = (
@@ -154,7 +155,8 @@ _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
 HEADING = re.compile(
-    rf"\W{{0,8}}(?:list of )?{_TITLES}(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
+    rf"\W{{0,8}}(?:list of )?{_WORDS['titles']}(?: (?:used|cited|consulted))?"
+    r"[*_】\])]{0,4}\s{0,4}"
     r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
     re.IGNORECASE | re.DOTALL,

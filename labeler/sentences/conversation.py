@@ -358,14 +358,16 @@ def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:  # noqa: A
     return next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
 
 
-# A name such as longcat_think, seed:think or chain_of_thought; Open WebUI writes details of a type.
+# A name such as longcat_think or seed:think; final_thoughts is one of an answer. Open WebUI writes
+# details of a type, whose end also ends other details.
 _THOUGHTS = (
-    r"(?:[a-z]{1,12}[:_]){0,2}(?:think|(?:ant)?thinking|thoughts?|reasoning|reflection|scratchpad"
-    r"|monologue)(?:_process)?(?:\s[^<>]{0,200})?"
+    r"(?:(?:[a-z]{1,12}[:_])?think|reflection|scratchpad|inner_monologue"
+    r"|(?:ant|[a-z]{1,12}:|(?:inner|internal|private)_|chain_of_)?(?:thinking|thoughts?|reasoning)"
+    r"(?:_process)?)(?:\s[^<>]{0,200})?"
 )
-_DETAILS = re.compile(
-    r"<details\s[^<>]{0,200}\breasoning\b[^<>]{0,200}>(?:[^<]|<(?!/?details\b))*+</details>\s*+",
-    re.IGNORECASE,
+_DETAILS = (
+    r"<details\s(?:[^<>]{0,200}\s)?type=[\"']?reasoning\b[^<>]{0,200}>"
+    r"(?:[^<]|<(?!/?details\b))*+</details>"
 )
 _MESSAGE = r"\s*<\|message\|>"
 _MARK = re.compile(
@@ -373,10 +375,10 @@ _MARK = re.compile(
     rf"|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
     rf"|(?P<close></{_THOUGHTS}>|<unused95>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
     rf"|<\|channel\|>\s*final{_MESSAGE})"
-    r"|(?P<code>`+|(?:^|(?<=\n))[ ]{0,3}~{3,})",
+    rf"|(?P<whole>{_DETAILS})|(?P<code>`+|(?:^|(?<=\n))[ ]{{0,3}}~{{3,}})",
     re.IGNORECASE,
 )
-_FIRST = ("<", "THINK]", "think]", "think▷")
+_FIRST = ("<", "THINK]", "Think]", "think]", "think▷")
 """A text without any of these has no thoughts."""
 
 
@@ -388,7 +390,6 @@ def without_thoughts(text: str) -> str:
     """
     if not any(mark in text for mark in _FIRST):
         return text
-    whole, text = text, _DETAILS.sub("", text)
     marks = list(_MARK.finditer(text))
     places: dict[str, list[int]] = defaultdict(list)
     """The places of the closing tags, and of each mark of code, among the marks."""
@@ -396,7 +397,7 @@ def without_thoughts(text: str) -> str:
         places["" if mark["close"] else (mark["code"] or "<").strip()].append(number)
     kept: list[str] = []
     number = start = 0
-    found = text != whole
+    found = False
     while number < len(marks):
         mark = marks[number]
         found = found or not mark["code"]
@@ -405,10 +406,14 @@ def without_thoughts(text: str) -> str:
         partner = partners[later] if later < len(partners) else None
         if mark["close"]:
             kept, start = [], mark.end()
+        elif mark["whole"]:
+            kept.append(text[start : mark.start()])
+            start = mark.end()
         elif mark["open"]:
             kept.append(text[start : mark.start()])
             start = len(text) if partner is None else marks[partner].end()
-        if not mark["close"] and (partner is not None or mark["open"]):
             number = len(marks) if partner is None else partner
+        elif partner is not None:
+            number = partner
         number += 1
-    return "".join([*kept, text[start:]]).strip() if found else whole
+    return "".join([*kept, text[start:]]).strip() if found else text

@@ -387,8 +387,15 @@ class Display:
         return "".join(parts)
 
 
-VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {}
-"""Fuller views by class, for ``print`` and for a notebook, which packages above register."""
+class View(NamedTuple):
+    """Functions that return a fuller view than a :class:`Display`, for ``print`` and notebooks."""
+
+    text: Callable[[Any], str]
+    html: Callable[[Any], str]
+
+
+VIEWS: dict[type, View] = {}
+"""Fuller views by class, which packages above register."""
 
 
 class Displayed:
@@ -405,11 +412,11 @@ class Displayed:
 
     def __str__(self) -> str:
         view = VIEWS.get(type(self))
-        return view[0](self) if view else repr(self)
+        return view.text(self) if view else repr(self)
 
     def _repr_html_(self) -> str:
         view = VIEWS.get(type(self))
-        return view[1](self) if view else self._display().html()
+        return view.html(self) if view else self._display().html()
 
 
 def display_of(value: Displayed) -> Display:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple
 
 from labeler.sentences.example import Sentence
 from labeler.sentences.numbers import claimed_numbers
@@ -91,7 +91,6 @@ def read_claim(sentence: Sentence) -> Claim:
 _UNNEGATED = {"won't": "will", "can't": "can", "cannot": "can"}
 _ABOUT_DOCUMENTS = SAYING | ENGLISH["about_documents"]
 _REACH = 8
-_Pair: TypeAlias = tuple[str, str]
 
 
 def is_negating(word: str) -> bool:
@@ -104,10 +103,15 @@ def negations(sequence: Sequence[str]) -> int:
     return sum(map(is_negating, sequence)) - (sequence[:1] == ["no"])
 
 
-def denials(sequence: Sequence[str]) -> Iterator[tuple[_Pair, _Pair]]:
-    """Yield the negations of a claim that are not conditions and do not speak of the documents.
+class Denial(NamedTuple):
+    """The two words that would be adjacent without a negation, and the two words after it."""
 
-    Each is the two words around it that would be adjacent without it, and the two behind it.
+    around: tuple[str, str]
+    after: tuple[str, str]
+
+
+def denials(sequence: Sequence[str]) -> Iterator[Denial]:
+    """Yield the negations of a claim that are not conditions and do not speak of the documents.
 
     An answer that begins with "no" has none: it denies what was asked.
     """
@@ -123,14 +127,15 @@ def denials(sequence: Sequence[str]) -> Iterator[tuple[_Pair, _Pair]]:
             continue
         base = _UNNEGATED.get(word, word.removesuffix("n't") if word.endswith("n't") else "")
         left = [w for w in (*earlier, base) if w and w not in ENGLISH["supporting_verbs"]]
-        yield ((left or [""])[-1], following[0]), (following[0], following[1])
+        yield Denial(((left or [""])[-1], following[0]), (following[0], following[1]))
 
 
-def affirms(sequence: Sequence[str], denial: tuple[_Pair, _Pair]) -> bool:
+def affirms(sequence: Sequence[str], denial: Denial) -> bool:
     """Return True if a sentence negates nothing and has the words of a denial in a row."""
     if any(map(is_negating, sequence)):
         return False
     words = [word for word in sequence if word not in ENGLISH["articles"]]
-    before, after = denial
-    wanted = {before} if after[0] in STOP_WORDS else {before, after}
+    wanted = {denial.around}
+    if denial.after[0] not in STOP_WORDS:
+        wanted.add(denial.after)
     return not wanted.isdisjoint(pairwise(words))

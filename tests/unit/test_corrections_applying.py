@@ -140,7 +140,7 @@ def test_it_is_told_what_does_not_count_and_why() -> None:
         ("cyd", "no_judgment"),
         ("dee", "does_not_fit"),
     ]
-    assert found.ignored[0].detail.startswith("its record has a label of other texts")
+    assert found.ignored[0].detail.startswith("the record has another label: of other texts")
     assert found.ignored[-1].detail == "relevant names '9z' which the record does not have"
     assert found.used == 0
     assert all(label(each) == RECORD.label for each in silent)

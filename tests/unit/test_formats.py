@@ -287,6 +287,8 @@ def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
     commas, cut_off = contents(write(tmp_path / "rows.jsonl", "\n".join(lines)))
     assert re.search(r"rows\.jsonl:1: not JSON: .*write one JSON object a line", str(vars(commas)))
     assert re.search(r"rows\.jsonl:2: .* ends within this line, so it", str(vars(cut_off)))
+    (twice,) = contents(write(tmp_path / "rows.jsonl", '{"id": "1", "id": "2"}\n'))
+    assert "the name 'id' stands twice in one object; keep one of them" in str(vars(twice))
 
 
 @pytest.mark.parametrize(
@@ -513,6 +515,7 @@ def test_parts_of_a_frame_of_pandas_are_rows() -> None:
     assert contents(frame.set_index("id")) == every
     assert contents(frame.set_index("id").rename_axis(None)) == every
     assert contents(pd.Series([GOOD, OTHER])) == contents([frame.iloc[0], frame.iloc[1]]) == every
+    assert contents(pd.Series(every)) == every
     assert contents(frame.iloc[0]) == every[:1]
     times = frame.drop(columns="id").set_index(pd.DatetimeIndex(["2026-01-01", "2026-01-02"]))
     assert [one.id[:10] for one in contents(times)] == ["2026-01-01", "2026-01-02"]

@@ -125,9 +125,8 @@ def apply_corrections(
     applied = Applied("")
     counts: dict[str, list[Correction]] = {}
     for correction in last:
-        other = "its record has a label of other texts, if only in Unicode form, or judges"
-        other *= named[normalize("NFC", correction.id)]
-        why, detail = _rejection(correction, judged.get(correction.key), other)
+        is_labeled = named[normalize("NFC", correction.id)]
+        why, detail = _rejection(correction, judged.get(correction.key), is_labeled=is_labeled)
         if why:
             applied.ignored.append(Ignored(correction, why, detail))
         else:
@@ -200,10 +199,16 @@ def corrections_digest(counted: Iterable[Correction]) -> str:
     return digest(digests)[:12]
 
 
-def _rejection(correction: Correction, record: LabelRecord | None, other: str) -> tuple[str, str]:
-    """Return why a correction does not count, with details; empty if it counts."""
+def _rejection(
+    correction: Correction, record: LabelRecord | None, *, is_labeled: bool
+) -> tuple[str, str]:
+    """Return why a correction does not count, with details; empty if it counts.
+
+    ``is_labeled`` is True if a label has the id of the correction, under whatever key.
+    """
     if record is None:
-        return "no_label", other
+        other = "the record has another label: of other texts, other Unicode forms or another judge"
+        return "no_label", other if is_labeled else ""
     if correction.opinion == "unsure":
         return "unsure", ""
     if correction.verdict is None:
@@ -231,9 +236,7 @@ def _applied(
     for outcome in outcomes:
         applied.rows += 1
         if isinstance(outcome, LabelFailure):
-            own = outcome.signature  # that of corrected labels cannot be retried
-            changes = {"signature": own and applied.signed(own), "key": None, "lasting": False}
-            yield outcome.model_copy(update=changes) if own else outcome
+            yield _failure(outcome, applied)
             continue
         applied.records += 1
         judged = counts.get(outcome.key, ())
@@ -257,6 +260,14 @@ def _note(
     by_name = sorted(judged, key=lambda each: each.annotator)
     names = tuple(each.annotator for each in by_name)
     applied.changed.append(Change(record.id, record.key, found, names, _quoted(by_name)))
+
+
+def _failure(failure: LabelFailure, applied: Applied) -> LabelFailure:
+    """Return a failure with the signature of corrected labels; it cannot be retried."""
+    if failure.signature is None:
+        return failure
+    changes = {"signature": applied.signed(failure.signature), "key": None, "lasting": False}
+    return failure.model_copy(update=changes)
 
 
 def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRecord:

@@ -78,7 +78,7 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
     if isinstance(source, bytes | bytearray | IOBase):
         raise UsageError(f"rows are read from the path of a file, not {type(source).__name__}")
     if _is_series(source):
-        return list(source) if all(isinstance(one, Mapping) for one in source) else [source]
+        return list(source) if all(map(_is_row, source)) else [source]
     if (table := _table(source)) is not None:
         return table
     for name in _LISTS:
@@ -116,6 +116,11 @@ def _is_record(value: object) -> bool:
     """Return True for an object whose fields are declared to be data."""
     is_model = callable(getattr(value, "model_dump", None)) or isinstance(value, SimpleNamespace)
     return not isinstance(value, type) and (is_model or bool(_declared(value)))
+
+
+def _is_row(value: object) -> bool:
+    """Return True for a mapping, and for any other object with fields."""
+    return isinstance(value, Mapping) or _is_record(value) or bool(own_fields(value))
 
 
 def _is_series(value: object) -> bool:

@@ -154,17 +154,7 @@ def _result(record: LabelRecord) -> list[dict[str, Any]]:
     return [
         *_regions(DOCUMENT_MARKS, example.document_sentences(), marks),
         *_regions(RESPONSE_MARKS, example.response, {key: [SUPPORTED] for key in supporting}),
-        *(
-            {
-                "type": "relation",
-                "from_id": _region_id(RESPONSE_MARKS, key),
-                "to_id": _region_id(DOCUMENT_MARKS, named),
-                "direction": "right",
-                "labels": [],
-            }
-            for key, keys in supporting.items()
-            for named in keys
-        ),
+        *(_relation(key, named) for key, keys in supporting.items() for named in keys),
         {
             "id": OVERALL,
             "from_name": OVERALL,
@@ -173,6 +163,16 @@ def _result(record: LabelRecord) -> list[dict[str, Any]]:
             "value": {"choices": [verdict]},
         },
     ]
+
+
+def _relation(key: str, named: str) -> dict[str, Any]:
+    return {
+        "type": "relation",
+        "from_id": _region_id(RESPONSE_MARKS, key),
+        "to_id": _region_id(DOCUMENT_MARKS, named),
+        "direction": "right",
+        "labels": [],
+    }
 
 
 def _regions(

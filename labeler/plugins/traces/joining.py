@@ -22,7 +22,8 @@ from labeler.plugins.traces.retrievals import documents_of, supersedes
 from labeler.plugins.traces.spans import NAMES, Kind, Span
 from labeler.sentences.words import read_table
 
-REASONS, NOTES = (read_table(__file__, "reasons")[one] for one in ("reasons", "notes"))
+_TABLE = read_table(__file__, "reasons")
+REASONS, NOTES = _TABLE["reasons"], _TABLE["notes"]
 """Why a trace gives no row, and what to do; and what else is counted, see ``reasons.toml``."""
 
 
