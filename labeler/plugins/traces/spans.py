@@ -255,12 +255,7 @@ def text(value: object) -> str:
 
 
 def _hex_id(value: object, size: int) -> str:
-    """Return an id in hexadecimal digits; one in base64 is converted, any other unchanged.
-
-    Args:
-        value: the id.
-        size: its bytes.
-    """
+    """Return an id of some bytes in hexadecimal digits, also of base64; any other unchanged."""
     given = text(value).removeprefix("0x")
     if len(given) != 2 * size:
         with suppress(binascii.Error, ValueError):
