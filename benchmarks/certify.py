@@ -205,8 +205,17 @@ def coverage(number: int, processes: int) -> Iterator[list[str]]:
 def coverage_table(found: list[Result]) -> Iterator[str]:
     """Return the table of coverage."""
     heads = [
-        *("judge", "AUROC", "supported", "records", "checks", "asked ±", "issued"),
-        *("covers, of issued", "covers, of all tried", "every interval covers", "mean ±"),
+        "judge",
+        "AUROC",
+        "supported",
+        "records",
+        "checks",
+        "asked ±",
+        "issued",
+        "covers, of issued",
+        "covers, of all tried",
+        "every interval covers",
+        "mean ±",
     ]
     lines = []
     for one in sorted(found, key=lambda one: tuple(vars(one.cell).values())):

@@ -183,8 +183,13 @@ def sentences(rows: Rows) -> Iterator[Judged]:
 def quality_table(rows: Rows) -> Iterator[str]:
     """AUROC and errors by subset."""
     titles = [
-        *("test rows of", "rows", "`adherence_score` AUROC", "sentence AUROC"),
-        *("`adherence` AUROC", "`relevance:expected` RMSE", "`utilization:expected` RMSE"),
+        "test rows of",
+        "rows",
+        "`adherence_score` AUROC",
+        "sentence AUROC",
+        "`adherence` AUROC",
+        "`relevance:expected` RMSE",
+        "`utilization:expected` RMSE",
     ]
 
     def cells(part: Rows) -> list[float | None]:
@@ -204,7 +209,7 @@ def other_judges(rows: Rows) -> str:
     found = []
     for name, column in OTHERS.items():
         pairs = [(x, row.adherent) for row in rows if (x := row.published(column)) is not None]
-        some = f" ({len(pairs)} rows with a value)" * (len(pairs) < len(rows))
+        some = f" ({len(pairs)} rows with a value)" if len(pairs) < len(rows) else ""
         found.append(f"{name} {shown(area(pairs))}{some}")
     return (
         f"AUROC of published columns of other judges for adherence, all rows: {', '.join(found)}."

@@ -252,6 +252,7 @@ def findings_table(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield every figure with its goal."""
     verdicts = {True: "yes", False: "**no**", None: ""}
     lines = (
-        [one.what + " ⏱" * one.timing, one.figure, one.goal, verdicts[one.met]] for one in findings
+        [f"{one.what} ⏱" if one.timing else one.what, one.figure, one.goal, verdicts[one.met]]
+        for one in findings
     )
     return table(["what", "figure", "goal", "met"], lines, left=4)

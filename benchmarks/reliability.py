@@ -134,8 +134,9 @@ def main() -> int:
         met = met and all(one.met for one in shaped)
     if PEERS in chosen:
         bodies[PEERS] = [*fault_run.peers()]
+    words = ["--quick"] if given.quick else []
     for name, body in bodies.items():
-        publish(given.write, name, [*heading(name, load, *["--quick"] * given.quick), *body])
+        publish(given.write, name, [*heading(name, load, *words), *body])
     return int(not met)
 
 

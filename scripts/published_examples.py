@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -23,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from labeler.calculators import METRICS, Ratio, tally
+from labeler.labels.answers import ComparedClaim
 from labeler.labels.record import LabelRecord
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord
@@ -77,25 +78,30 @@ class Figure:
 # -- examples with a label -------------------------------------------------------------------------
 
 
-def _label(documents: Sequence[int], **given: Any) -> LabelRecord:  # noqa: ANN401 - fields of TOML
+def _label(example: Mapping[str, Any]) -> LabelRecord:
     """Return the label of an example; where the document gives no response, one says nothing."""
-    keys = {"relevant": given.get("relevant", []), "utilized": given.get("utilized", [])}
-    if "claims" not in given:
-        if "support" in given and "relevant" not in given:
-            return record(documents=documents, support=given["support"])
-        support = given.get("support", {"a": ["general"]})
-        return record(documents=documents, support=support, **keys)
-    silent, claims = given.get("silent", []), given["claims"]
-    if "reference" not in given:
-        answer = claims_output([says(**one) for one in claims], relevant=keys["relevant"])
+    documents, relevant = example["documents"], example.get("relevant", [])
+    if "reference" in example:
+        answer = reference_output(
+            [_compared(claim) for claim in example["claims"]],
+            [expects(**claim) for claim in example["reference"]],
+            relevant=relevant,
+            silent=example.get("silent", []),
+        )
         return record(documents=documents, answer=answer)
-    made = [
-        (right if one.get("correct") else wrong)(**{k: v for k, v in one.items() if k != "correct"})
-        for one in claims
-    ]
-    expected = [expects(**one) for one in given["reference"]]
-    whole = reference_output(made, expected, relevant=keys["relevant"], silent=silent)
-    return record(documents=documents, answer=whole)
+    if "claims" in example:
+        claims = [says(**claim) for claim in example["claims"]]
+        return record(documents=documents, answer=claims_output(claims, relevant=relevant))
+    if "support" in example and "relevant" not in example:  # what supports is relevant
+        return record(documents=documents, support=example["support"])
+    support, utilized = example.get("support", {"a": ["general"]}), example.get("utilized", [])
+    return record(documents=documents, support=support, relevant=relevant, utilized=utilized)
+
+
+def _compared(claim: Mapping[str, Any]) -> ComparedClaim:
+    """Return a claim of the response, with the reference's verdict on it."""
+    fields = dict(claim)
+    return right(**fields) if fields.pop("correct", False) else wrong(**fields)
 
 
 _EXAMPLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["examples"]
@@ -106,8 +112,7 @@ def labels() -> dict[str, LabelRecord]:
     """Return the label of every example that has one, by the example's name."""
     found: dict[str, LabelRecord] = {}
     for one in _EXAMPLES:
-        fields = {k: v for k, v in one.items() if k not in {"name", "figures", "like"}}
-        found[one["name"]] = found[one["like"]] if "like" in one else _label(**fields)
+        found[one["name"]] = found[one["like"]] if "like" in one else _label(one)
     return found
 
 

@@ -31,7 +31,9 @@ from peers.table import figures, rows_of, verdicts
 
 def heading(plan: Plan, given: argparse.Namespace, load: Sequence[float]) -> Iterator[str]:
     """What was run, with what, where."""
-    words = [f"--only {name}" for name in given.only or ()] + ["--quick"] * given.quick
+    words = [f"--only {name}" for name in given.only or ()]
+    if given.quick:
+        words.append("--quick")
     if not given.quick and plan.rounds != Plan().rounds:
         words.append(f"--rounds {plan.rounds}")
     yield f"Command: `{shlex.join(['python', 'benchmarks/peers', *' '.join(words).split()])}`  "

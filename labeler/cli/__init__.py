@@ -235,7 +235,7 @@ def _run() -> int:  # noqa: PLR0911 - one line for each outcome
 
 def _print_system_error(error: OSError) -> int:
     """Print an error of the system: input errors are raised as UsageError."""
-    if error.filename is not None:  # of a stranger's command
+    if error.filename is not None:  # raised by a command of another package
         return _print_error(f"{error.filename}: {error.strerror}")
     _discard(sys.stdout)
     return _print_error(f"cannot write the output: {error.strerror or error}")

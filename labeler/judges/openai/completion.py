@@ -236,8 +236,7 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
     Thoughts that only the total counts, as xAI has it, are charged as an answer is. Cached tokens
-    are part of the prompt's, unless they are more than it; where Anthropic and Bedrock count a
-    prompt, they never are.
+    are part of the prompt's, unless they are more than it; Anthropic and Bedrock count them apart.
 
     Args:
         found: what the server reports.
