@@ -56,7 +56,8 @@ class Matched:
     Attributes:
         used: judgments of records and sentences that have a label.
         unknown: judgments of unknown records.
-        unknown_ids: the first few such ids; of one that looks like a record's, why it is another.
+        unknown_ids: the first few such ids.
+        other_forms: those of them that a record has in another Unicode form (NFC, NFD).
         failed: judgments of records that have no label.
         unknown_sentences: judgments of sentences that the record does not have.
         sources: judgments of response sentences that only name sources, which no metric counts.
@@ -71,6 +72,7 @@ class Matched:
     used: int
     unknown: int
     unknown_ids: tuple[str, ...]
+    other_forms: tuple[str, ...]
     failed: int
     unknown_sentences: int
     sources: int
@@ -92,12 +94,17 @@ class Matched:
         used = f"{plural(self.used, 'human judgment')} used"
         yield f"{used}; ignored: {ignored}" if ignored else used
         if self.unknown:
-            yield f"unknown records: {', '.join(map(repr, self.unknown_ids))}"
+            yield f"unknown records: {self.unknown_names()}"
         if self.ignored_columns:
             yield f"columns that name no field: {', '.join(map(repr, self.ignored_columns))}"
         for names in self.alike:
             named = " and ".join(f"{name!r:.40}" for name in names)
             yield f"annotators {named} count as {len(names)} people: write one person's name alike"
+
+    def unknown_names(self) -> str:
+        """List the first unknown ids, and mark those in another Unicode form."""
+        marks = dict.fromkeys(self.other_forms, " (a record has this id in another Unicode form)")
+        return ", ".join(f"{name!r:.80}{marks.get(name, '')}" for name in self.unknown_ids)
 
 
 @dataclass(frozen=True)
@@ -195,12 +202,12 @@ class People:
                 self.verdicts[place] = {None: value}
                 self.derived[place[1]] += 1
         unknown, failed, strange, sources = (left_out[fate] for fate in _FATES)
+        unknown_ids = tuple(dict.fromkeys(label.id for label in unknown))[:LISTED]
         self.matched = Matched(
             used=len(human.labels) - sum(map(len, left_out.values())),
             unknown=len(unknown),
-            unknown_ids=tuple(dict.fromkeys(_unknown(label.id, side) for label in unknown))[
-                :LISTED
-            ],
+            unknown_ids=unknown_ids,
+            other_forms=tuple(name for name in unknown_ids if _has_other_form(name, side)),
             failed=len(failed),
             unknown_sentences=len(strange),
             sources=len(sources),
@@ -247,20 +254,18 @@ def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
     return "source" if label.sentence in judged.response else "unknown_sentence"
 
 
-def _unknown(name: str, side: Side[Judged]) -> str:
-    forms = {normalize("NFC", name), normalize("NFD", name)} - {name}
-    is_like = any(form in side.labels for form in forms)
-    return f"{name} (a record has this id in another Unicode form)" if is_like else name
+def _has_other_form(name: str, side: Side[Judged]) -> bool:
+    """Return True if a label has an unknown id in the other of Unicode's two forms."""
+    return any(normalize(form, name) in side.labels for form in ("NFC", "NFD"))
 
 
 def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:
     """Return why no human label could be used, each cause with a hint."""
     causes = []
     if matched.unknown:
-        named = ", ".join(f"{name!r:.80}" for name in matched.unknown_ids)
         causes.append(
             f"{plural(matched.unknown, 'judgment')} of ids that {side.name} does not have "
-            f"({named}); it has {side.summary()}"
+            f"({matched.unknown_names()}); it has {side.summary()}"
         )
     if matched.failed:
         causes.append(f"{plural(matched.failed, 'judgment')} of records that failed in {side.name}")

@@ -33,7 +33,7 @@ _SHORT = 3
 _CLOSING_TAG, _OPENING_TAG = "\ue000", "\ue001"
 _TAG = re.compile(
     rf"(?P<marker><sup\b[^<>]{{0,80}}>[^<>]{{0,20}}</sup>|{IN_TAG})"
-    r"|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?::?\s[^<>]{0,300})?/?>"
+    r"|<(?P<closing>/)?(?:co:|[a-zA-Z][a-zA-Z0-9]{0,15})(?:\s[^<>]{0,300})?/?>"
 )
 
 _NEVER_FINAL, _FINAL_BEFORE_STARTER, _FINAL_BEFORE_CAPITAL, _STARTERS = (
