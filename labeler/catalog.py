@@ -313,11 +313,7 @@ def with_named_keywords(kind: type[C]) -> type[C]:
 
 
 def check_key(kind: str, key: Any) -> None:  # noqa: ANN401 - a caller's
-    """Raise for a key that is not a position, an id or a slice.
-
-    Args:
-        kind: what the entries are, such as ``record``.
-        key: the key.
+    """Raise for a key of entries, such as ``record``, that is not a position, an id or a slice.
 
     Raises:
         UsageError: it is of another type.
@@ -350,12 +346,7 @@ def positions_of(ids: Iterable[str]) -> Positions:
 
 
 def position_of(kind: str, id_: str, positions: Positions) -> int:
-    """Return the position of the only entry with an id.
-
-    Args:
-        kind: what the ids are of, such as ``record``.
-        id_: the id.
-        positions: those of all ids.
+    """Return the position of the only entry, such as a ``record``, with an id.
 
     Raises:
         UnknownName: no entry has the id; the message has near ones.

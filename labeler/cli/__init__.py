@@ -307,13 +307,7 @@ class HelpfulCommand(TyperCommand):
         return rest
 
     def format_help(self, ctx: Any, formatter: Any, *, complete: bool = False) -> None:  # noqa: ANN401 - as above
-        """Print help.
-
-        Args:
-            ctx: the context.
-            formatter: of typer.
-            complete: True for all options.
-        """
+        """Print help, if ``complete`` with all options."""
         from rich.markup import escape
 
         shown = copy(self)

@@ -123,12 +123,7 @@ class RunCounts:
         return f"${self.spent.spent:.2f}" if self.spent and self.spent.spent else ""
 
     def line(self, doing: str, seconds: float) -> str:
-        """Return the progress as text: counts, rate, time left and dollars.
-
-        Args:
-            doing: name of the activity.
-            seconds: time since the start.
-        """
+        """Return the progress after some seconds as text: counts, rate, time left and dollars."""
         rate = self.reached / seconds if seconds > 0 else 0.0
         total = "" if self.total is None else f" of {self.total:,}"
         parts = [f"{doing}: {self.reached:,}{total}"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -15,7 +16,7 @@ import labeler
 from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord, parse_outcome
 from labeler.plugins.batch.folder import Results, batches
 from labeler.store import encode
 from labeler.store.database import Database
@@ -115,8 +116,11 @@ def test_nothing_of_a_deleted_row_is_left(
 def test_rows_are_selected_by_id_or_metadata(
     tmp_path: Path, labeler_command: Command, options: list[str], left: set[int]
 ) -> None:
-    """Any id, or all conditions."""
+    """Any id, or all conditions, also of records that no installed package reads."""
     folder = filled(tmp_path / "s")
+    facts = VICTIM.model_dump(mode="json") | {"kind": "elsewhere", "key": "b" * 64}
+    with DiskStore(folder) as store:
+        store.put(parse_outcome(json.dumps(facts).encode()))
     assert labeler_command("store", "delete", folder, *options, "--yes")[0] == 0
     with DiskStore(folder) as store:
         assert {record.id for record in store} == {f"row-{n}" for n in left}

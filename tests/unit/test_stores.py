@@ -6,13 +6,14 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelRecord
-from labeler.store import LabelStore, MemoryStore
+from labeler.store import DamagedRecord, LabelStore, MemoryStore, decode_fully, encode
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
@@ -69,6 +70,17 @@ def test_a_record_that_is_not_of_its_key_is_unstorable(
     with pytest.raises(UnstorableRecord, match=fault):
         store.put(sample_record(1).model_copy(update=changes)).result(10)
     assert len(store) == 0
+
+
+def test_a_forged_key_hides_no_odd_keys_of_sentences() -> None:
+    """Stored bytes of a record that breaks its rules are damaged."""
+    example = sample_record().example
+    response = (replace(example.response[0], key="0x!"), *example.response[1:])
+    odd = example.model_copy(update={"response": response})
+    forged = sample_record().model_copy(update={"example": odd})
+    forged = forged.model_copy(update={"key": forged.compute_key()})
+    with pytest.raises(DamagedRecord, match="'0x!'"):
+        decode_fully(encode(forged))
 
 
 def test_a_closed_store_refuses(store: LabelStore) -> None:

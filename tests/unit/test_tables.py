@@ -174,6 +174,29 @@ def test_ids_of_a_file_are_keys_of_its_labels(tmp_path: Path) -> None:
         assert [labels.metrics()[place].id for place in range(len(ids))] == ids
 
 
+def test_rows_of_metrics_are_shown_with_values_and_reasons() -> None:
+    """A table has a dash where there is no value; a row says why."""
+    found = labeled(ROWS).metrics("adherence")
+    shown = [line.split() for line in str(found).splitlines()[4:]]
+    assert shown == [["30", "1.0000"], ["10", "-"], ["20", "0.0000"]]
+    states = [str(row).partition("\n")[0] for row in found]
+    assert states == ["'30': metrics", "'10': failed: empty_response", "'20': metrics"]
+
+
+def test_a_verdict_without_any_explanation_has_its_probability() -> None:
+    """A label with one explanation has others where it says nothing."""
+    record: Any = labeled(ROWS)["30"]
+    (entry,) = record.label.sentence_support_information
+    assert record.why(entry) == entry.explanation != ""
+    silent = entry.model_copy(update={"explanation": ""})
+    changes = {"relevance_explanation": "", "sentence_support_information": [silent]}
+    for overall, said in (("All of it.", ""), ("", "probability 0.")):
+        update = changes | {"overall_supported_explanation": overall}
+        made = record.model_copy(update={"label": record.label.model_copy(update=update)})
+        assert made.why(silent)[:14] == said
+        assert made.lacks_explanations == (not overall)
+
+
 def test_a_position_that_is_the_id_of_another_row_is_rejected() -> None:
     """Where ids came as whole numbers; the error names the key and the position."""
     labels = labeled([{**row, "id": number} for row, number in zip(ROWS, [2, 1, 0], strict=True)])

@@ -187,6 +187,9 @@ NO_ROW = [
     # An adherence of 0 would be a guess.
     ("documents_without_text", [root(), found()]),
     ("documents_without_text", [root(), found(retrieval__documents="?")]),
+    # Neither one that failed after it had found something, nor a number of another meaning.
+    ("documents_without_text", [root(), found(output__value=[{"id": 7}]) | {"status": "ERROR"}]),
+    ("documents_without_text", [root(), found() | {"level": 2}]),
     *(
         ("documents_without_text", [root(), found(output__value=output)])
         for output in ({"took": 3, "answer": 7}, {"error": "timeout"}, [{"id": 7}], *LOST)

@@ -107,6 +107,7 @@ def test_key_and_documents_are_written_nowhere_else(
     """
     with Provider(script) as provider:
         ended, *said = command(*arguments(tmp_path, provider, "--concurrency", "1"))
+    logging.getLogger("aiohttp.client").warning("sent with %s", KEY)  # as a library may log
     assert ended == code, said
     assert {call.headers["authorization"] for call in provider.calls} == {f"Bearer {KEY}"}
     assert "the log is on" in (tmp_path / "debug.log").read_text()

@@ -64,13 +64,9 @@ def with_claims(
     example: KeyedExample,
     scores: Scores,
 ) -> GPTLabelingOutput:
-    """Return the label in the requested profile; its existing fields stay unchanged.
+    """Return a label of the profile ``trace`` in the profile of another class.
 
-    Args:
-        label: a label of the profile ``trace``.
-        output: the class of the requested label.
-        example: the record.
-        scores: the probabilities behind the label.
+    Its fields stay unchanged; the claims follow from the probabilities behind it.
     """
     if not issubclass(output, ClaimsLabelingOutput):
         return label

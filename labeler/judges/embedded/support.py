@@ -212,13 +212,7 @@ def limited(example: KeyedExample) -> KeyedExample:
 def closest_part(
     sentences: Sequence[Sentence], texts: Iterable[str], most: int
 ) -> Sequence[Sentence]:
-    """Return the sentences that share most words with some texts, in order.
-
-    Args:
-        sentences: the sentences to choose from.
-        texts: the texts.
-        most: number of sentences to return.
-    """
+    """Return so many sentences at most that share most words with some texts, in order."""
     if len(sentences) <= most:
         return sentences
     wanted = set(chain.from_iterable(stems(surface_words(text)) for text in texts)) - STOP_WORDS

@@ -31,12 +31,7 @@ _REPLACED = frozenset({"content-encoding", "content-length", "set-cookie"})
 
 
 def open_client(server: Server, timeout: float) -> AsyncOpenAI:
-    """Open a client on the running event loop.
-
-    Args:
-        server: the server.
-        timeout: seconds between two pieces of a response.
-    """
+    """Open a client on the running event loop; its timeout is between two pieces of a response."""
     transport = SenderTransport(Sender(server, timeout))
     return AsyncOpenAI(
         api_key=NO_KEY,  # the real one is added to each request

@@ -122,12 +122,9 @@ def parse_completion(body: bytes, _: object = None) -> Completion:
 def opened(
     values: object, body: bytes, answers: str = "choices"
 ) -> tuple[Mapping[str, Any], bytes, ObservedError | None]:
-    """Return what gateways put something around, its JSON, and the error that they state there.
+    """Return the completion in what gateways put around it, its JSON, and the error stated there.
 
-    Args:
-        values: the value of a body.
-        body: the body.
-        answers: field of the answers.
+    The field ``answers`` marks the completion.
     """
     text, around = body, list[object]()
     if at(values, answers) is None:
@@ -138,12 +135,7 @@ def opened(
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
-    """Read a completion from JSON values.
-
-    Args:
-        values: the values.
-        body: their text, if there is one.
-    """
+    """Read a completion from JSON values, and from their text if there is one."""
     one = object_of(values.get("choices"))  # or choices by number, in place of a list
     is_one = not one.keys().isdisjoint(("message", "delta", "text"))
     place: list[str | int] = ["choices"] if is_one else ["choices", next(iter(one), 0)]

@@ -256,11 +256,7 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None, bool]:
-    """Parse a JSON object.
-
-    Args:
-        text: the object.
-        ends: False if anything may follow it.
+    """Parse a JSON object, which anything may follow unless it ``ends`` the text.
 
     Returns:
         The object, ``None`` if the text is none; and true if an object in it has a duplicate name:

@@ -312,11 +312,7 @@ class AnswerLine(NamedTuple):
 
 
 def answer_lines(path: Path, start: int = 0) -> Iterator[tuple[int, AnswerLine | None]]:
-    """Yield the lines of an answer file; ``None`` stands for one that cannot be read.
-
-    Args:
-        path: of the file.
-        start: place of the first line, in bytes.
+    """Yield the lines of an answer file from a byte on; ``None`` for one that cannot be read.
 
     Yields:
         The place of a line, and what it holds.

@@ -90,12 +90,7 @@ class Scores:
 
 
 def compare_raters(outcomes: Iterable[AnyOutcome], *, intervals: bool = True) -> list[Panel]:
-    """Compare the raters of each criterion; a single rater has no panel.
-
-    Args:
-        outcomes: scores and failures.
-        intervals: True for intervals of the coefficients.
-    """
+    """Compare the raters of each criterion, with intervals; a single rater has no panel."""
     from labeler.plugins.scores.agreement import panels_of  # noqa: PLC0415 - loads numpy
 
     return panels_of(Scores(outcomes).configurations, intervals=intervals)

@@ -212,10 +212,16 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
     if not isinstance(found, Span) or found.kind == "aside":
         return found
     changes = {"dropped": dropped} if isinstance(dropped, int) else {}
-    status = str(_first(named, NAMES["status"])).lower().rpartition("_")[2]
-    if status in NAMES["failed"]:  # it found nothing
+    listed = (items(attributes, key) for key in (*_DOCUMENTS, *_OUTPUT))
+    if _has_failed(named) and not any(listed):  # it found nothing
         changes["textless"] = 0
     return msgspec.structs.replace(found, **changes) if changes else found
+
+
+def _has_failed(named: Fields) -> bool:
+    """Return True if a span states an error; a number 2 says so as OTLP's status code only."""
+    code, level = (_first(named, NAMES[one]) for one in ("status_codes", "levels"))
+    return text(code).lower() in NAMES["failed"] or text(level).lower() == "error"
 
 
 def _is_described(fields: Fields) -> bool:
@@ -249,12 +255,7 @@ def text(value: object) -> str:
 
 
 def _hex_id(value: object, size: int) -> str:
-    """Return an id in hexadecimal digits; one in base64 is converted, any other unchanged.
-
-    Args:
-        value: the id.
-        size: its bytes.
-    """
+    """Return an id of some bytes in hexadecimal digits, also of base64; any other unchanged."""
     given = text(value).removeprefix("0x")
     if len(given) != 2 * size:
         with suppress(binascii.Error, ValueError):
