@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from labeler.sentences.citations import without_markers
-from labeler.sentences.words import NAME_LETTERS, read_table, surface_words
+from labeler.sentences.words import NAME_LETTERS, read_patterns, read_table, surface_words
 
 _WORDS = read_table(__file__, "numbers")
 
@@ -74,18 +74,7 @@ _COMMA_GROUPS = re.compile(
     rf"\b(?:the|of|and|with|this)\b|(?:(?![{NAME_LETTERS}])[^\W\d_]){{2}}", re.IGNORECASE
 )
 # References and list markers claim nothing: "document 2", "step 3", "(4)", "[5]", "6)", "7.".
-_REFERENCE = re.compile(
-    r"(?:\b(?:documents?|docs?|sentences?|passages?|contexts?|steps?|sections?|figures?|fig|tables?"
-    r"|chapters?|pages?|parts?|points?|items?|options?|sources?|no|number|paragraphs?|excerpts?"
-    r"|titles?)\.?\s{0,3}[#(]?\s{0,3}|#|[图圖表][ ]?"
-    r"|(?:步骤|步驟|文档|文件|资料|来源|資料|文書)[ ]?)"
-    r"\d+(?:\s{0,3}(?:,|and|&|-)\s{0,3}\d+){0,9}[a-zA-Z]?(?!\d|[.,]\d|[a-zA-Z])"
-    r"|[\[(]\d+(?:\s{0,3}[,-]\s{0,3}\d+){0,9}\w?[\])]"
-    # Not the end of a number: "0.6)", "1,6.", "10:30)"
-    r"|(?<!\d[.,:])\b\d{1,2}\)|(?:^|[:;,\n-])\s{0,9}(?<!\d[:;,-])\d{1,2}\.(?=\s|$)"
-    r"|(?<=[.!?:\"])\s{0,9}(?<!\d[.:])\d{1,2}\.\s{0,9}$",
-    re.IGNORECASE,
-)
+_REFERENCE = read_patterns(__file__, "references", re.IGNORECASE)["reference"]
 # A conversion to another unit: "160\u00b0F (71\u00b0C)", "180 minutes (3 hours)".
 _CONVERTED = re.compile(
     r"(?P<kept>\d\s?[\u00b0\u00ba]?\w{1,12}\s?)"

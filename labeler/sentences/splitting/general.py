@@ -18,7 +18,7 @@ from labeler.sentences.characters import SMALL_DIGITS
 from labeler.sentences.citations import IN_TAG, MARKED, is_marker
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
-from labeler.sentences.splitting.units import WIDE_STOPS, WORDS, Block, units
+from labeler.sentences.splitting.units import WIDE_STOPS, WORDING, WORDS, Block, units
 
 Span = tuple[int, int]
 
@@ -100,19 +100,7 @@ _QUOTES = re.compile(
     r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
 )
 _QUOTING = '"([`'
-_SAYS_BEHIND = re.compile(
-    r"\s?(?:[^。！？，,“”「」\n]{0,10}?(?:说(?!明|法|服)|問|问(?!题)|答|喊|叫|道|説)[道着了，,。！]"
-    r"|と|って|라고|이라고|하고)"
-    r"|\s(?:[A-Z][\w.’-]{1,20}\s){1,3}(?:said|says|asked|asks|replied|replies|answered|added|wrote"
-    r"|whispered|shouted|cried|explained|noted|called|continued)\b"
-)
 _SPACE = re.compile(" *+")
-# The number of an inline list, as in "… here. 2. Next …"; "Section 3." begins a sentence like it.
-_MARKER = re.compile(
-    r" *\(?(?:\d{1,2}|[a-z])[.)] *"
-    r"| *(?i:section|sec\.|art\.|article|artikel|artículo|articolo|artigo|artykuł|статья|chapter"
-    r"|kapitel|step|schritt|§) ?\d{1,4}(?i:er|bis|[a-z])?[.)] *"
-)
 _BULLET = re.compile("[•‣◦●■▪►▶]")
 _ITEM = re.compile(rf"(?P<number>\d{{1,2}})\.(?=\s+[^\s\d])|{_BULLET.pattern}(?=\s)")
 
@@ -250,7 +238,7 @@ def _sentences(flat: str, unit: Block) -> Iterator[Span]:
     kept = [span for span in _quotes(flat, start, end) if not _stands_alone(flat, span, cuts)]
     for cut in sorted(cuts):
         is_short = cut - start < _LONGEST_MARKER
-        is_inner = cut <= first or (is_short and _MARKER.fullmatch(flat, start, cut))
+        is_inner = cut <= first or (is_short and WORDING["list_marker"].fullmatch(flat, start, cut))
         if cut == end or not (is_inner or (kept and _is_inside(kept, cut))):
             yield start, cut
             start = cut
@@ -353,7 +341,7 @@ def _behind_citations(flat: str, at: int, end: int) -> int:
 def _ends(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
     """Return True if a sentence ends at an offset, behind a stop and its citations."""
     is_quoted = not _QUOTE_MARKS.isdisjoint(stop["closers"])
-    if is_quoted and _SAYS_BEHIND.match(flat, at, unit.end):
+    if is_quoted and WORDING["says_behind"].match(flat, at, unit.end):
         return False
     if not flat[at].isspace():
         return _ends_without_space(flat, stop, at, unit.end)

@@ -17,9 +17,10 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING, fence_kinds, is_indented_code
-from labeler.sentences.words import read_words
+from labeler.sentences.words import read_patterns, read_words
 
 WORDS = read_words(__file__, "abbreviations")
+WORDING = read_patterns(__file__, "wording")
 _BEGINNERS = WORDS["starters"] - {"I", "Sie", "Ihr", "Ihre", "Lei", "U"}
 """Words whose capital begins a sentence; the others have it inside one, too."""
 _OPEN_WORDS = (
@@ -43,19 +44,6 @@ _DELIMITERS = (
     ("  ", re.compile(r"[^\s.!?:;] {2,}(?=\S)"), 3, 2),
     (";", re.compile(r";(?=\S)"), 3, 2),
     (",", re.compile(r",(?=\S)"), 3, 2),
-)
-_CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,6})?"
-_LOG = re.compile(
-    rf"""\s*+(?:
-      [\[(<]?(?:\d{{4}}[-/]\d\d[-/]\d\d|\d\d/\w{{3}}/\d{{4}}|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}},?
-        |(?:[A-Z][a-z]{{2}}\ )?[A-Z][a-z]{{2}}\ [\ \d]\d)[T\ :]{_CLOCK}
-    | [\[(]{_CLOCK}[\])]
-    | {_CLOCK}\ ?(?:-->|[-–—|]|(?=[A-Z\[<]))
-    | \[(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]
-    | (?:TRACE|DEBUG|INFO|ERROR|FATAL)[:\s]
-    | \d{{1,3}}(?:\.\d{{1,3}}){{3}}\ -
-    )""",
-    re.VERBOSE,
 )
 # "Anna:", "Dr. Brown (chair):", "retry_limit:", "张伟："
 _LABEL = re.compile(
@@ -198,7 +186,7 @@ def _refined(text: str, found: list[Line], labels: Mapping[str, int]) -> list[Li
 def _own_kind(text: str, line: Line) -> str:
     """Return the kind that a line has by itself: log lines and references need no neighbors."""
     if line.kind in _REFINED:
-        if _LOG.match(text, line.start, line.end):
+        if WORDING["log"].match(text, line.start, line.end):
             return "log"
         if _REFERENCE.match(text, line.start, line.end) or FOOTNOTE.match(text, line.start):
             return "reference"
