@@ -11,12 +11,12 @@ the clock, of the labels before the count that is named.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
 import random
 import sqlite3
-import sys
 import time
 import zlib
 from collections import deque
@@ -269,11 +269,26 @@ def _of(file: str, name: str) -> int:
 
 TASKS: dict[str, Callable[..., Any]] = {
     "open": open_,
-    **{
-        f.__name__: f
-        for f in (grow, encode, fill, read, integrity, numbers, iterate, merge, verify)
-    },
+    "grow": grow,
+    "encode": encode,
+    "fill": fill,
+    "read": read,
+    "integrity": integrity,
+    "numbers": numbers,
+    "iterate": iterate,
+    "merge": merge,
+    "verify": verify,
 }
 
+
+def main() -> None:
+    """Carry out one task."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("task", choices=list(TASKS))
+    parser.add_argument("arguments", nargs="*", help="those of the task's function")
+    given = parser.parse_args()
+    TASKS[given.task](*given.arguments)
+
+
 if __name__ == "__main__":
-    TASKS[sys.argv[1]](*sys.argv[2:])
+    main()
