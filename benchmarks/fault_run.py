@@ -210,7 +210,7 @@ def label_run(work: Work, weather: Weather) -> Run:
 
 
 def is_true(failure: LabelFailure, rows: Iterable[Row], given: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a failure carries the reason of what was done last to its record."""
+    """True if a failure carries the reason of what was done last to its record."""
     question = next(row["question"] for row in rows if row["id"] == failure.id)
     return failure.reason == REASONS.get(given.get(question, [""])[-1])
 
@@ -223,7 +223,7 @@ def ideal(given: Iterable[Sequence[str]], work: Work, latency: float) -> float:
 
 
 def has_nan(row: labeler.MetricsRow) -> bool:
-    """Whether a metric is NaN, rather than a number or undefined."""
+    """True if a metric is NaN, rather than a number or undefined."""
     values = (ratio.value for ratio in row.metrics.values())
     return any(value is not None and math.isnan(value) for value in values)
 

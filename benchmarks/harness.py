@@ -230,7 +230,7 @@ class Finding(NamedTuple):
     met: bool | None = None
     """``None`` where there is no goal."""
     timing: bool = False
-    """Whether it depends on how busy the machine is."""
+    """True if it depends on how busy the machine is."""
 
 
 def at_most(what: str, value: float, most: float, unit: str = "", **more: bool) -> Finding:

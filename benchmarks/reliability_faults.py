@@ -55,7 +55,7 @@ class Shape:
     options: tuple[str, ...] = ()
     latency: float = 0.0
     lookup: bool = False
-    """Whether the look-up of the model fails alike."""
+    """True if the look-up of the model fails alike."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Found:
 
     @property
     def met(self) -> bool:
-        """Whether it was cheap, stored only faults of rows, and healed."""
+        """True if it was cheap, stored only faults of rows, and healed."""
         shape = self.shape
         cheap = shape.most is None or self.requests <= shape.most
         healed = self.repaired == shape.rows - self.lasting

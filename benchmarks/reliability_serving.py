@@ -39,13 +39,13 @@ class Manner(NamedTuple):
     burst: int | None = None
     """Requests that it takes at once after a rest."""
     headers: bool = True
-    """Whether it states its limits."""
+    """True if it states its limits."""
     retry_after: bool = True
-    """Whether it tells a refused client how long to wait."""
+    """True if it tells a refused client how long to wait."""
     count_tokens: bool = False
-    """Whether it states the tokens that the texts have, instead of a fixed number."""
+    """True if it states the tokens that the texts have, instead of a fixed number."""
     bad_key: bool = False
-    """Whether it accepts no key."""
+    """True if it accepts no key."""
     down_at: int | None = None
     """The number of the request with which an outage begins."""
     down_seconds: float = 0.0

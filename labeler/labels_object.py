@@ -168,7 +168,7 @@ class Labels(Outcomes[Outcome]):
         Args:
             checks: ids or checks; by default all.
             by: name of a metadata column to group by.
-            second_opinion: whether to compare the labels with the embedded judge's, without a
+            second_opinion: True to compare the labels with the embedded judge's, without a
                 request.
 
         Returns:

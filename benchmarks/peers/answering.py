@@ -97,7 +97,7 @@ class _Writer:
         self, root: Schema, draw: random.Random, *, foreign: bool, items: int | None
     ) -> None:
         self.spoilt = False
-        """Whether a value was written that the schema does not allow."""
+        """True if a value was written that the schema does not allow."""
         self._root = root
         """Where references lead."""
         self._draw = draw

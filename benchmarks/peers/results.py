@@ -33,13 +33,13 @@ class Subject:
     calls: int = 20
     """A record, about."""
     threshold: bool = False
-    """Whether what it finds depends on a threshold."""
+    """True if what it finds depends on a threshold."""
     reuses: bool = True
-    """Whether it keeps anything."""
+    """True if it keeps anything."""
 
     @property
     def own_column(self) -> bool:
-        """Whether its environment is listed; of two forms of one tool, only the first's."""
+        """True if its environment is listed; of two forms of one tool, only the first's."""
         return bool(self.imports)
 
     @property
@@ -71,7 +71,7 @@ class Plan:
     timeout: float = 30.0
     """Seconds for one request."""
     small: bool = False
-    """Whether times say too little to be held to a goal."""
+    """True if times say too little to be held to a goal."""
 
     @classmethod
     def quick(cls) -> Plan:
@@ -136,7 +136,7 @@ class Reuse(NamedTuple):
 
     @property
     def served(self) -> str:
-        """Whether the old model's answers were given for the new one's."""
+        """True if the old model's answers were given for the new one's."""
         if not self.other_model:
             return "yes"
         return "no" if self.other_model >= self.whole else "in part"

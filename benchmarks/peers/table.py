@@ -31,7 +31,7 @@ class Figure(NamedTuple):
     form: str = ",.4g"
     goal: Goal | None = None
     clock: bool = False
-    """Whether it depends on how busy the machine is."""
+    """True if it depends on how busy the machine is."""
 
 
 def median(tool: Tool, value: Callable[[Run], float]) -> float:
@@ -161,7 +161,7 @@ def cell(figure: Figure, tool: Tool) -> str:
 
 
 def verdict(figure: Figure, ours: Tool) -> bool | None:
-    """Whether labeler meets the goal; ``None`` where there is none."""
+    """True if labeler meets the goal; ``None`` where there is none."""
     value = figure.value(ours)
     return (
         None
@@ -171,7 +171,7 @@ def verdict(figure: Figure, ours: Tool) -> bool | None:
 
 
 def verdicts(tools: Sequence[Tool], listed: Iterable[Figure]) -> list[bool | None]:
-    """Whether labeler, the first of the tools, meets each goal."""
+    """True if labeler, the first of the tools, meets each goal."""
     return [verdict(figure, tools[0]) for figure in listed]
 
 

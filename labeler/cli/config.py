@@ -44,7 +44,7 @@ _EXPLICIT_ONLY = {
     "embedder_url",
 }
 _MODULE = re.compile(r"\w+(\.\w+)*")
-"""What stands before the colon of ``package.module:name``."""
+"""The part of ``package.module:name`` before the colon."""
 _FREE = {"model", "map", "id", "by", "group"}
 """Options whose values are names of models and columns, and never imported."""
 _JUDGES = {"judge", "judges", "embedder"}

@@ -170,7 +170,7 @@ class Pace:
         self.outage = Outage(clock)
         self._user_rates, self.server_rates = RateLimits.of(self.limits, clock), RateLimits(clock)
         self._servers = [self]
-        """Of the run; they share the slots of the first."""
+        """All servers of the run; they share the slots of the first."""
         self.in_use = self._in_flight = self._reported_level = 0
         self.queue: deque[asyncio.Future[None]] = deque()
         self._gate, self._changed = asyncio.Lock(), asyncio.Event()

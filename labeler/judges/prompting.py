@@ -250,7 +250,7 @@ def data_text(text: str) -> str:
 
 
 MOST_CHARACTERS = 10_000
-"""Of instructions: every request and every label holds them."""
+"""Greatest length of instructions: every request and every label holds them."""
 _MOST_OF_PROMPT = 100_000
 _TEXT_FILE = re.compile(r"\S+\.(?:md|txt)", re.IGNORECASE)
 _PUBLISHED = re.compile(r"(?:[\w-]+/)?v\d+")

@@ -68,7 +68,7 @@ class ServedLabels:
 
     Args:
         notice: receives messages for people.
-        same_host: whether to refuse labels that another host gave.
+        same_host: True to refuse labels that another host gave.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class LabelCache:
 
     Attributes:
         store: where records and lasting failures are looked up and saved.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        retry_failed: True to repeat tasks with a lasting failure in the store.
         pending: find labels that are bought already and still to come.
         events: the run's events.
         served: compares stored outcomes with their judges.

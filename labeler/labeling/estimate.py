@@ -38,7 +38,7 @@ class Selection:
     Args:
         how: builds the tasks.
         store: where labels and failures are looked up.
-        retry_failed: whether stored failures are asked about again.
+        retry_failed: True if stored failures are asked about again.
     """
 
     def __init__(self, how: LabelTasks, store: LabelStore, *, retry_failed: bool) -> None:

@@ -106,7 +106,7 @@ class RunOptions(StoreOptions):
 
     PANEL: ClassVar = LIMITS
     DOING: ClassVar = "labeling"
-    """What progress calls the run."""
+    """Name of the run in messages about its progress."""
 
     same_host: SameHost = False
     concurrency: Concurrency = 16

@@ -128,7 +128,7 @@ async def judge_row(
         factories: build the tasks.
         relevance: the retrieval labels that labels rest on.
         row: the row.
-        together: whether the row has one outcome if one of its tasks cannot be asked.
+        together: True if the row has one outcome if one of its tasks cannot be asked.
     """
     if isinstance(row.content, LabelFailure):
         return [Settled(row.content, "row")]

@@ -16,7 +16,7 @@ from labeler.version import __version__, install_command
 
 _LOG = logging.getLogger("labeler")
 _NOT_IN_NAMES = re.compile(r"[^\w\-. ]|^\.+$")
-"""What MLflow allows in no name of a metric, or reads as a path."""
+"""Characters that MLflow rejects in the name of a metric, and names that it reads as a path."""
 _LONGEST = 72
 """Characters of a name: three of them, and what is counted, fit into the 250 of MLflow."""
 

@@ -34,13 +34,13 @@ _ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_ex
 
 
 class _Privacy:
-    """What spans may say of a row."""
+    """The facts of a row that spans may hold."""
 
     ids_shown = False
 
 
 def show_record_ids(shown: bool = True) -> None:
-    """Whether spans name rows by their ids, and not by digests alone; of the whole process."""
+    """Let spans name rows by their ids, not by digests alone, in the whole process."""
     _Privacy.ids_shown = shown
 
 

@@ -255,7 +255,7 @@ class LabelStore(ABC):
 
         Args:
             outcome: a record or failure.
-            is_checked: whether its key and answer were just checked against its sentences; else
+            is_checked: True if its key and answer were just checked against its sentences; else
                 they are checked here.
         """
         try:

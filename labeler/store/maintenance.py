@@ -37,7 +37,7 @@ _QUEUED = 1000
 
 @dataclass
 class Reading:
-    """What reading every row of a store has found.
+    """The findings of a reading of all rows of a store.
 
     Attributes:
         sound: sound rows by kind.

@@ -239,7 +239,7 @@ _FEWEST = 8
 
 @dataclass
 class RequestLimits:
-    """What a server takes in one request, as far as is known.
+    """Limits of one request to a server, as far as they are known.
 
     Attributes:
         questions: questions at most.

@@ -111,7 +111,7 @@ def _closest(evidence: Evidence) -> str:
 
 
 _SENTENCES = {"h": "sentence of earlier turns", "t": "sentence of tool outputs"}
-"""What a key names, by its first letter; keys of documents begin with a digit."""
+"""Kinds of sentences by the first letter of a key; keys of documents begin with a digit."""
 
 
 def _listed(title: str, words: Sequence[str]) -> str:

@@ -262,7 +262,7 @@ class Weights:
     relevance: Linear
     utilization: Linear
     thresholds: dict[str, float]
-    """Of support, relevance and utilization."""
+    """Lowest probabilities of support, relevance and utilization that make a verdict."""
 
 
 @cache

@@ -72,7 +72,7 @@ class Completion(NamedTuple):
     """The JSON object of the answer; the whole answer if there is none in it. Empty if it is
     neither text, nor a list of text parts, nor a tool call."""
     repairs: tuple[str, ...] = ()
-    """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
+    """Repairs by which the object was found, see :func:`find_object` and :func:`content_of`; also
     the field of the thoughts, if it stood there."""
     error: ObservedError | None = None
     """Why there is no answer; ``None`` if there is one."""

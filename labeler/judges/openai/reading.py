@@ -21,7 +21,7 @@ from pydantic_core import to_json
 
 _DECODER = json.JSONDecoder()
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
-"""What a line of an event stream begins with."""
+"""Beginnings of lines of an event stream."""
 _ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
 _CHARSET = re.compile(
     r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII

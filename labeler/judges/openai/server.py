@@ -231,7 +231,7 @@ class KeyCommand:
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """What a program prints, up to a limit, until it ends."""
+    """A running program and what it prints, up to a limit."""
 
     def __init__(self) -> None:
         self.ended, self.exited = asyncio.Event(), asyncio.Event()

@@ -129,7 +129,7 @@ class Batch(Frozen, frozen=False):
     remote: RemoteBatch | None = None
     """The provider's latest known description."""
     results: Results | None = None
-    """What was collected."""
+    """Counts of the collected answers; ``None`` before that."""
     is_dropped: bool = False
     """True if its user canceled it without asking the provider."""
 

@@ -51,7 +51,7 @@ FARTHEST = 1000
 
 
 class Criterion(Frozen):
-    """What a score is given for."""
+    """A quality of an answer that a judge scores, with its scale."""
 
     # Invalid or contradictory fields raise pydantic's ValueError.
 
@@ -103,7 +103,7 @@ class Criterion(Frozen):
         """Return the shown parts of a row, in the order of the prompt.
 
         Args:
-            has_reference: whether the row has a reference answer.
+            has_reference: True if the row has a reference answer.
         """
         shown = set(self.shows)
         if "key_facts" in shown:

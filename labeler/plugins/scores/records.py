@@ -215,7 +215,7 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
 
 
 class _Alternative(NamedTuple):
-    """What a token contributes to a number: digits, whether these are its last, and how likely."""
+    """A token of a number: its digits, True if these are the last ones, and its probability."""
 
     digits: bytes
     ends: bool

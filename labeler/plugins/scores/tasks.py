@@ -186,7 +186,7 @@ class ScoreTasks:
         criterion: criterion with known steps.
         trial: 0 for the first score; repeats count up.
         samples: trials that make one score together.
-        logprobs: whether to request the probabilities of the answer's tokens.
+        logprobs: True to request the probabilities of the answer's tokens.
     """
 
     judge: Judge

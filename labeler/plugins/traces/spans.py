@@ -42,7 +42,7 @@ from labeler.plugins.traces.retrievals import Found, documents_of, found_in, sel
 from labeler.sentences.words import read_names
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
-"""What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
+"""The work of a span. The texts of an ``aside``, such as an evaluator, and of all below it are not
 part of the answer."""
 
 
@@ -108,7 +108,7 @@ _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _NO_TEXT = re.compile(
     r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
 )
-"""What Python prints for a stream or another object, and the raw events of a stream."""
+"""Python's text for a stream or another object, and the raw events of a stream."""
 _LONGEST_ID = 200
 
 
