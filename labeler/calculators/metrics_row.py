@@ -382,7 +382,7 @@ class DigestMap:
         return place
 
     def _grow(self) -> None:
-        """Double the places, and find each digest's anew."""
+        """Double the places, and find the place of each digest again."""
         size, self._places = 2 * len(self._places), array("I")  # the old ones are freed first
         self._places = array("I", [0]) * size
         for count, digest in enumerate(self._digests, start=1):
