@@ -1,8 +1,7 @@
 """Checks of a judge's explanations against its verdicts.
 
 Explanations are untrusted: the model that wrote them read third parties' texts. They are compared
-with the label, never followed. Stances are recognized in English only; see
-:mod:`labeler.audit.explanations`.
+with the label, never followed. Stances are recognized in English only, see ``explanations.toml``.
 """
 
 from __future__ import annotations

@@ -361,10 +361,7 @@ class DigestMap:
         self._values.append(value)
         self._places[place] = len(self)
         if 5 * len(self) >= 4 * len(self._places):
-            size, self._places = 2 * len(self._places), array("I")  # the old ones are freed first
-            self._places = array("I", [0]) * size
-            for count, known in enumerate(self._digests, start=1):
-                self._places[self._place(known)] = count
+            self._grow()
         return 0
 
     def index(self, digest: int) -> int:
@@ -383,6 +380,13 @@ class DigestMap:
         while (number := places[place]) and digests[number - 1] != digest:
             place = (place + step) & mask
         return place
+
+    def _grow(self) -> None:
+        """Double the places, and find the place of each digest again."""
+        size, self._places = 2 * len(self._places), array("I")  # the old ones are freed first
+        self._places = array("I", [0]) * size
+        for count, digest in enumerate(self._digests, start=1):
+            self._places[self._place(digest)] = count
 
 
 class _Countable(Protocol):

@@ -352,7 +352,7 @@ class Columns:
     def rests(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[object]:
         """Yield what is left, in a row's fields, of the columns that documents are read from.
 
-        Columns that the user combined are skipped, and paths into a list: they name the texts.
+        Columns that the user combined, and paths into a list, are skipped: they name the texts.
         """
         metadata = fields.get("metadata")
         yield metadata.get("documents") if isinstance(metadata, Mapping) else None

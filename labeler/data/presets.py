@@ -321,14 +321,20 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
 
 
 def _sorted(marked: list[tuple[str, str]]) -> list[str]:
-    """Return names in the order of their numbers or letters; none if these count nothing."""
+    """Return names in the order of their numbers or letters; none if these count nothing.
+
+    Args:
+        marked: numbers alone, or letters alone, each with the name of its column.
+    """
     marks = {mark for mark, _ in marked}
     if marked[0][0].isdecimal():
         numbers = sorted((int(mark), name) for mark, name in marked)
-        return [name for _, name in numbers] if len(marked) > 1 or numbers[0][0] in {0, 1} else []
-    known = (one for one in _LETTERS if one[0] in marks and marks.issubset(one))
-    order = next(known, []) if len(marks) > 1 else []
-    return [name for mark in order for own, name in marked if own == mark]
+        is_counted = len(numbers) > 1 or numbers[0][0] in {0, 1}
+        return [name for _, name in numbers] if is_counted else []
+    for letters in _LETTERS:
+        if len(marks) > 1 and letters[0] in marks and marks.issubset(letters):
+            return [name for _, name in sorted(marked, key=lambda one: letters.index(one[0]))]
+    return []
 
 
 def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -432,7 +432,10 @@ class _SeenRows:
         """Return digest and place of the row with an id."""
         find = "SELECT content, file, line FROM seen WHERE id = ?"
         found = self._table.execute(find, (name,)).fetchone()
-        return found and (found[0], f"{list(self._files)[found[1]]}{found[2]}")
+        if found is None:
+            return None
+        content, file, line = found
+        return content, f"{list(self._files)[file]}{line}"
 
     def _compare_forms(self, where: str, name: str) -> None:
         """Note an id that an earlier row has in the other of Unicode's two forms of accents."""

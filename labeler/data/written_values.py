@@ -28,7 +28,7 @@ _TABLE = read_table(__file__, "written_values")
 HIDDEN = frozenset(_TABLE["hidden"])
 MISSING = HIDDEN.union(_TABLE["missing"])
 _ABSENT = MISSING.union(_TABLE["absent"])
-"""Texts of values that are missing or hidden, and of documents; see ``written_values.toml``."""
+"""Texts of hidden and missing values, and of missing documents; see ``written_values.toml``."""
 _CONSTANTS: dict[str, Any] = dict.fromkeys(_TABLE["null"]) | _TABLE["constants"]
 _CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARACTERS["0"] = "\0"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, filterfalse
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
@@ -403,7 +403,17 @@ def _kind_of(content: bytes) -> str:
     raise UnknownName(_NO_KIND)
 
 
-def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[Any]:
+@overload
+def records_of(
+    outcomes: Iterable[AnyOutcome], kind: Literal["label"]
+) -> Iterator[LabelRecord | LabelFailure]: ...
+
+
+@overload
+def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[AnyOutcome]: ...
+
+
+def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[AnyOutcome]:
     """Select the records of one kind and the failures of requests for that kind.
 
     A row that could not be read counts as a failure of every kind.
