@@ -51,7 +51,7 @@ FARTHEST = 1000
 
 
 class Criterion(Frozen):
-    """A quality of an answer that a judge scores, with its scale."""
+    """What a score is given for."""
 
     # Invalid or contradictory fields raise pydantic's ValueError.
 
