@@ -253,8 +253,8 @@ class _Asked:
     def __init__(self, counter: TokenCounter, prices: Sequence[Price]) -> None:
         self._counter, self._prices = counter, prices
         self.profiles = Counter[str]()
-        self.prompt = PromptTokens(counted_by=counter.name)
         self.answers = 0.0
+        self._prompts = self._largest = 0
         self.document_sentences = self.response_sentences = 0
         self.costs = [Cost() for _ in prices]
         self._starts: dict[str, tuple[int, int]] = {}
@@ -275,19 +275,25 @@ class _Asked:
             system = [] if request.prompt.decides else [request.prompt.system_text]
             count = self._counter
             starts[profile] = count.request(system, schema), count.request_at_most(system, schema)
-            self.prompt.same = min(same for same, _ in starts.values())
         same, at_most = starts[profile]
         tokens = same + self._counter.count(own) + MESSAGE_FRAME
         at_most += self._counter.at_most(own) + MESSAGE_FRAME
-        answer, prompt = factor * request.expected_tokens, self.prompt
-        prompt.total += tokens
-        prompt.largest = max(prompt.largest, tokens)
+        answer = factor * request.expected_tokens
+        self._prompts += tokens
+        self._largest = max(self._largest, tokens)
         self.profiles[profile] += 1
         self.document_sentences += sum(map(len, request.example.documents))
         self.response_sentences += len(request.example.response)
         self.answers += answer
         usage = Usage(prompt_tokens=tokens, completion_tokens=round(answer))
         longest = answer_cap(cap, request.expected_tokens)
-        for price, cost in zip(self._prices, self.costs, strict=True):
-            cost.expected += price.cost(usage)
-            cost.at_most += price.worst(at_most, longest)
+        self.costs = [
+            Cost(cost.expected + price.cost(usage), cost.at_most + price.worst(at_most, longest))
+            for price, cost in zip(self._prices, self.costs, strict=True)
+        ]
+
+    @property
+    def prompt(self) -> PromptTokens:
+        """The tokens of the prompts."""
+        same = min((same for same, _ in self._starts.values()), default=0)
+        return PromptTokens(self._prompts, self._largest, same, self._counter.name)

@@ -18,7 +18,7 @@ SHORTEST_CACHED = 1024
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Cost:
     """US dollars for all judgments to buy."""
 
@@ -48,16 +48,16 @@ class RowCounts:
     """Judgments to buy. All further figures refer to them."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class PromptTokens:
     """Tokens of the prompts, the schema included."""
 
-    total: int = 0
-    largest: int = 0
-    same: int = 0
+    total: int
+    largest: int
+    same: int
     """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
     number if there are two profiles."""
-    counted_by: str = ""
+    counted_by: str
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import BadRow, StoreError, UsageError
@@ -177,14 +177,23 @@ ROWS, LABELS_READ = 20, 200
 """Rows of a run and labels of a store at most from which a mode is read."""
 
 
+@runtime_checkable
+class ChoosesMode(Protocol):
+    """A judge with output modes."""
+
+    auto: bool
+    """True if the user named no mode."""
+
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Ask in the modes of stored labels, by schema, and at first in another for others."""
+
+
 def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> None:
     """Have a judge ask in the output modes of stored labels, unless it has none or a named one.
 
     The tasks are the first ones of a run, in any mode.
     """
-    choose_modes = getattr(judge, "choose_modes", None)
-    # A judge of another package may have an attribute `auto` that means something else.
-    if choose_modes is None or not getattr(judge, "auto", False):
+    if not isinstance(judge, ChoosesMode) or not judge.auto:
         return
     known, schemas = dict[str, str](), set[str]()
     for task in tasks:
@@ -196,7 +205,7 @@ def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> 
                 break
     if not schemas or schemas - known.keys():
         known = _modes_in_store(judge, cache.store) | known
-    choose_modes(known, mode(known.values()) if known else None)
+    judge.choose_modes(known, mode(known.values()) if known else None)
 
 
 def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:
