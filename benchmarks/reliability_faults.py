@@ -55,7 +55,7 @@ class Shape:
     options: tuple[str, ...] = ()
     latency: float = 0.0
     lookup: bool = False
-    """True if the look-up of the model fails alike."""
+    """True if the look-up of the model fails in the same way."""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class Matched:
         ties: records and sentences on which as many people say yes as no, including values derived
             from sentences: they count one half in human means and PPI++, and not at all elsewhere.
         ignored_columns: columns of the file that name no field.
-        alike: names of annotators that differ only in case, spaces or Unicode form; each counts
-            as a person.
+        same_annotators: names of annotators that differ only in case, spaces or Unicode form; each
+            counts as a person.
     """
 
     used: int
@@ -79,7 +79,7 @@ class Matched:
     repeated: int
     ties: int
     ignored_columns: tuple[str, ...]
-    alike: tuple[tuple[str, ...], ...]
+    same_annotators: tuple[tuple[str, ...], ...]
 
     def lines(self) -> Iterator[str]:
         """Yield lines on the judgments that were used, and those that were not."""
@@ -97,9 +97,9 @@ class Matched:
             yield f"unknown records: {self.unknown_names()}"
         if self.ignored_columns:
             yield f"columns that name no field: {', '.join(map(repr, self.ignored_columns))}"
-        for names in self.alike:
+        for names in self.same_annotators:
             named = " and ".join(f"{name!r:.40}" for name in names)
-            yield f"annotators {named} count as {len(names)} people: write one person's name alike"
+            yield f"annotators {named} count as {len(names)} people: write each name in one way"
 
     def unknown_names(self) -> str:
         """List the first unknown ids, and mark those in another Unicode form."""
@@ -214,7 +214,7 @@ class People:
             repeated=human.repeated,
             ties=sum(value is None for own in self.verdicts.values() for value in own.values()),
             ignored_columns=human.ignored,
-            alike=_alike({label.annotator for label in human.labels}),
+            same_annotators=_same_annotators({label.annotator for label in human.labels}),
         )
         if not self.matched.used:
             raise UsageError(f"{name}: {_unused(self.matched, strange, side)}")
@@ -232,7 +232,7 @@ class People:
         return list(dict.fromkeys(field for _, field in self.verdicts))
 
 
-def _alike(annotators: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+def _same_annotators(annotators: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Return the names that differ only in case, spaces or Unicode form."""
     found = defaultdict[str, list[str]](list)
     for name in sorted(annotators):

@@ -358,7 +358,7 @@ def identified(rows: Iterable[Row], notices: dict[str, str] | None = None) -> It
 
     A row without an id of its own that repeats an earlier one is named by the same digest with its
     number, ``sha256-…-2``. A row whose given id names another content is a failure. A notice names
-    the first two ids that look alike and are not the same text.
+    the first two ids that look the same and are not the same text.
     """
     with contextlib.closing(_SeenRows({} if notices is None else notices)) as seen:
         for row in rows:

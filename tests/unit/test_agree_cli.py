@@ -273,8 +273,8 @@ def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
     value = found(agree(a, "--human", h, "--json"))["human_labels"]
     ones = ("used", "unknown", "failed", "unknown_sentences", "sources", "repeated")
     unknown = ["e\u0301"]
-    others = {"unknown_ids": unknown, "other_forms": unknown, "ties": 0, "alike": [["Ann", "ann"]]}
-    others["ignored_columns"] = ["note"]
+    others = {"unknown_ids": unknown, "other_forms": unknown, "ties": 0}
+    others |= {"ignored_columns": ["note"], "same_annotators": [["Ann", "ann"]]}
     assert value == dict.fromkeys(ones, 1) | others
     _, out, _ = agree(a, "--human", h)
     assert "unknown records: 'e\u0301' (a record has this id in another Unicode form)" in out

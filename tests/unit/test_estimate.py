@@ -306,7 +306,7 @@ def test_scripts_read_the_estimate_as_json(labeler_command: Command) -> None:
 
 
 def test_an_unknown_price_is_asked_for(labeler_command: Command) -> None:
-    """With the form that it must have; a cap below the expected answer is told, too."""
+    """With the form that it must have; a cap below the expected answer is reported, too."""
     options = ["--model", "no-such-model", "--max-output-tokens", "100"]
     told = " ".join(labeler_command("estimate", EXAMPLES, *options)[1].split())
     assert "answers may be cut off: 411 tokens are expected, 100 allowed" in told

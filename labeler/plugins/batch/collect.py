@@ -249,7 +249,7 @@ class _Collector:
             raise JudgeError(
                 f"the provider says that the batch is {remote.status} and counts "
                 f"{remote.completed} answers, and does not name their file yet: collect again "
-                "later, to look again; nothing is asked again meanwhile",
+                "later, to look again; nothing is asked again until then",
                 reason="incomplete",
             )
         files = {batch.file("output"): remote.output_file, batch.file("errors"): remote.error_file}
@@ -440,7 +440,7 @@ class _Answers:
         self.batch.save(remote=self.remote.model_copy(update={"output_file": None}))
         raise JudgeError(
             f"its files hold {held} answers, and the provider counts {counted}: those are stored; "
-            "collect again later, to fetch the files again; nothing is asked again meanwhile",
+            "collect again later, to fetch the files again; nothing is asked again until then",
             reason="incomplete",
         )
 
