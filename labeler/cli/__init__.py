@@ -21,7 +21,6 @@ import os
 import pkgutil
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
@@ -36,6 +35,7 @@ from labeler.cli.terminal import TRY_LATER, WRONG_USE, Interrupted, ReaderGone, 
 from labeler.errors import LabelerError, RunPaused, UsageError, on_command_line
 from labeler.extensions import blaming, load, offered, package_of
 from labeler.sentences.characters import visible
+from labeler.sentences.words import read_table
 from labeler.version import __version__
 
 _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
@@ -51,7 +51,7 @@ GATE_EXAMPLES = {
 _PIPE_CLOSED = "the reader left before all was written"
 
 
-_DECLARED = tomllib.loads((pkgutil.get_data(__name__, "commands.toml") or b"").decode())
+_DECLARED = read_table(__file__, "commands")
 _COMMANDS = {
     name: (None if "." in name else heading, place)
     for heading, places in _DECLARED["commands"].items()
