@@ -100,12 +100,12 @@ class Summary:
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
         labeled = Counter(one.signature for one in data.entries if one.failed is None)
-        ranked = sorted(range(len(data.signatures)), key=lambda place: -labeled[place])
+        places = sorted(range(len(data.signatures)), key=lambda place: -labeled[place])
         self.configurations = [
             ConfigurationSummary(data, place, number)
-            for number, place in enumerate(ranked[:MAX_CONFIGURATIONS], start=1)
+            for number, place in enumerate(places[:MAX_CONFIGURATIONS], start=1)
         ]
-        self.more_configurations = len(ranked) - len(self.configurations)
+        self.more_configurations = len(places) - len(self.configurations)
         several = len(data.signatures) > 1
         self.headlines = [
             (f"{one.name}: " * several, one.headline) for one in self.configurations
