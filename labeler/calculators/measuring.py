@@ -101,7 +101,7 @@ class MeasuredOutcomes:
         if self.numbers:
             yield from self.numbers.own_rows()
             return
-        yield from self._single(facts=facts)
+        yield from self._single("", facts=facts)
         for kind, one in self.collected.items():
             yield from one.rows(self.metrics_of(kind))
 
@@ -125,7 +125,8 @@ class MeasuredOutcomes:
         if self.numbers:
             return summarize(self.numbers, self.numbers.metrics, by, intervals=intervals), []
         measured = [*self.chosen]
-        rows = watch(self._single(aliases=False, others=measured))
+        column = (intervals.group if intervals else None) or ""
+        rows = watch(self._single(column, aliases=False, others=measured))
         first = list(islice(rows, 1))
         summary = summarize(chain(first, rows), measured, by, intervals=intervals)
         collected = list[SummaryRow]()
@@ -149,6 +150,7 @@ class MeasuredOutcomes:
 
     def _single(
         self,
+        column: str,
         *,
         facts: bool = False,
         aliases: bool = True,
@@ -161,6 +163,7 @@ class MeasuredOutcomes:
         return measure_outcomes(
             self._outcomes,
             None if self._ids is None else self.chosen,
+            column=column,
             facts=facts,
             aliases=aliases,
             others=others,

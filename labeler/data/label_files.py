@@ -144,7 +144,7 @@ def holds_numbers(name: str) -> bool:
     Raises:
         UsageError: the file is CSV and holds anything else, such as rows without labels.
     """
-    is_csv = name.lower().removesuffix(".gz").endswith(".csv")
+    is_csv = name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
     is_file = Path(name).is_file() and Path(name).stat().st_size > 0
     if not is_file and not (is_csv and is_remote(name)):
         return False

@@ -266,8 +266,8 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
                 row[name] = cell.upper()
             elif f"{name}.numerator" in row and cell:
                 row[name] = f"{float(cell):.9g}"
-    path = Path("shown.csv")
-    pl.DataFrame(rows).write_csv(path)
+    path = Path("shown.tsv")
+    pl.DataFrame(rows).write_csv(path, separator="\t")
     for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
         want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
         assert labeler_command(asked[0], path, *asked[1:]) == want
