@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from labeler.audit.registry import (
     select_checks,
     suspicion_score,
 )
-from labeler.calculators.groups import check_column, group_of
+from labeler.calculators.groups import check_column, group_key, group_names
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import Flipped
@@ -409,7 +409,7 @@ class _RunningAudit:
             return
         example = outcome.example
         self.columns.update(example.metadata)
-        group = None if self.by is None else group_of(example.metadata, self.by)
+        group = None if self.by is None else group_key(example.metadata, self.by)
         label = configuration(outcome)
         subject = Subject(outcome, self.second_opinion(outcome) if self.second_opinion else None)
         found = _findings(subject, self.checks)
@@ -424,27 +424,29 @@ class _RunningAudit:
     def audit(self, duplicates: int) -> Audit:
         if self.records:
             check_column(self.by, self.columns, "to count by")
+        names = group_names({one.group for one in self.records if one.group is not None})
+        records = tuple(replace(one, group=names.get(one.group or "")) for one in self.records)
         retrievals = {
             label: [one for one in found.values() if len(one.named) > 1]
             for label, found in sorted(self.retrievals.items())
         }
         same = tuple(_same_documents(*one) for one in retrievals.items() if one[1])
-        rows, records, failed = tuple(self._rows()), tuple(self.records), dict(self.failed)
+        rows, failed = tuple(self._rows(names)), dict(self.failed)
         return Audit(self.checks, rows, records, failed, duplicates, same)
 
-    def _rows(self) -> Iterator[CheckRow]:
-        """Yield the counts of each check, by judge configuration and group."""
+    def _rows(self, names: Mapping[str, str]) -> Iterator[CheckRow]:
+        """Yield the counts of each check, by judge configuration and name of the group."""
         findings, flagged = Counter[object](), Counter[object]()
         for record in self.records:
             found = [(record.label, record.group, one.check) for one in record.findings]
             findings.update(found)
             flagged.update(set(found))
         groups = {(record.label, record.group) for record in self.records}
-        for label, group in sorted(groups, key=lambda one: (one[0], one[1] or "")):
+        for label, group in sorted(groups, key=lambda one: (one[0], names.get(one[1] or "", ""))):
             for check in self.checks:
                 key = label, group, check.id
                 counts = self.applied[key], flagged[key], findings[key]
-                yield CheckRow(check, group, label, *counts)
+                yield CheckRow(check, names.get(group or ""), label, *counts)
 
 
 @dataclass(slots=True)

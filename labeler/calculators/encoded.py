@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.groups import NO_GROUP
 from labeler.data.formats import READERS, Raw, format_of, require_pyarrow
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.characters import from_cell
@@ -111,7 +110,7 @@ def numbered(found: Encoded) -> NDArray[np.uint64]:
     """Return a number for each row: 0 without a value, else one that equal values share."""
     found = joined([found])
     numbers = np.arange(1, found.size + 1, dtype=np.uint64)
-    numbers[[place for place, one in enumerate(found.values) if one in {None, "", NO_GROUP}]] = 0
+    numbers[[place for place, one in enumerate(found.values) if one is None or one == ""]] = 0
     return numbers[found.codes]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
-from unicodedata import normalize
 
+from labeler.calculators.metrics_row import QUESTION
 from labeler.errors import UsageError
 from labeler.sentences.example import Example
 
@@ -16,24 +18,43 @@ DIFFERS = "(differs)"
 """Group of the pairs of records that have two values in the grouping column."""
 
 
-def group_of(metadata: Mapping[str, Any], by: str) -> str:
-    """Return the name of a record's group: the text of its value in the grouping column.
+def group_key(metadata: Mapping[str, Any], by: str) -> str:
+    """Return the value of the grouping column as a text; empty without a value.
 
-    What is written alike is one group in every command: 1, 1.0, and the text "1" that a CSV file
-    has for it, true and "True", a text in both Unicode forms. Without a value, or with a blank
-    one, a record is in :data:`NO_GROUP`.
+    It is JSON, so that the number 1 and the text "1" are two groups; 1 and 1.0, as data frames make
+    of it, are one, as are both Unicode forms of a text.
     """
     value = metadata.get(by)
+    if value is None:
+        return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         value = int(value)
-    if not isinstance(value, str | None):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    text = normalize("NFC", value or "").strip()
-    return text.lower() if text in {"True", "TRUE", "False", "FALSE"} else text or NO_GROUP
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return unicodedata.normalize("NFC", text)
 
 
 _EXACT = 1 << 53
 """Floats below are exact whole numbers."""
+
+
+def group_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the name of each group, by the text of :func:`group_key`.
+
+    A text is its own name. It stands in quotes if another group has that name, or could have it.
+    """
+    plain = {key: _plain_name(key) for key in keys}
+    counts = Counter(plain.values())
+    return {
+        key: key if counts[name] > 1 and key.startswith('"') else name
+        for key, name in plain.items()
+    }
+
+
+def _plain_name(key: str) -> str:
+    if not key:
+        return NO_GROUP
+    text = str(json.loads(key)) if key.startswith('"') else key
+    return key if text in {"", NO_GROUP, DIFFERS} else text
 
 
 def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:
@@ -43,3 +64,9 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
         is_field = name in Example.model_fields
         why = " (a field of rows: copy it into a column of another name, and label again)"
         raise UsageError(f"no row has a column {name!r} {purpose}{why * is_field}; columns: {have}")
+
+
+def check_unit(name: str | None, columns: Collection[str]) -> None:
+    """Do as :func:`check_column` for the column of observations; every row has a question."""
+    if name != QUESTION:
+        check_column(name, columns, "to draw records by")

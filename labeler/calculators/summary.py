@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.groups import NO_GROUP, check_column, group_of
+from labeler.calculators.groups import check_column, check_unit, group_key, group_names
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest, text_digest
 from labeler.calculators.ratio import MetricSum
@@ -200,7 +200,7 @@ def summarize(
     for row in rows:
         groups.columns.update(row.metadata)
         name = row.answered.name if row.answered and by_model else ""
-        group = None if by is None else group_of(row.metadata, by)
+        group = None if by is None else group_key(row.metadata, by)
         key = GroupKey(row.label, group, None if row.failed else name)
         if row.failed:
             failures.setdefault(row.identity.row if row.identity else ~len(failures), (key, row))
@@ -228,7 +228,7 @@ class CountedRows(Protocol):
     def __iter__(self) -> Iterator[MetricsRow]:
         """Yield the rows with their facts."""
 
-    def chosen(self, ids: str | Iterable[str] | None) -> CountedRows:
+    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
         """Return the rows with the metrics of ids; see ``NumbersFile``."""
 
     def own_rows(self) -> Iterator[MetricsRow]:
@@ -258,7 +258,7 @@ class GroupKey(NamedTuple):
 
     Attributes:
         label: printed signature of their labels; ``None`` if they failed without one.
-        group: name of their group, by :func:`group_of`; ``None`` if rows are not grouped.
+        group: text of their group, by :func:`group_key`; ``None`` if rows are not grouped.
         model: the model that answered; empty if unknown, and ``None`` for failed rows.
     """
 
@@ -298,7 +298,7 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         """
         if self:
             check_column(by, self.columns, "to summarize by")
-            check_column(intervals.group if intervals else None, self.columns, "to draw records by")
+            check_unit(intervals.group if intervals else None, self.columns)
         self._share_unsigned(present)
         self._share_failed()
         if not self and by is None:
@@ -306,9 +306,13 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         measured: dict[str | None, set[str]] = {}
         for key, sums in self.items():
             measured.setdefault(key.label, set()).update(sums.measured)
+        names = group_names(key.group for key in self if key.group is not None)
+        named = {
+            key._replace(group=names.get(key.group or "") if by else None): key for key in self
+        }
         rows = [
-            self[key].row(metric, key, intervals)
-            for key in sorted(self, key=lambda key: (key.configuration or "", key.group or ""))
+            self[named[key]].row(metric, key, intervals)
+            for key in sorted(named, key=lambda key: (key.configuration or "", key.group or ""))
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
         ]
@@ -410,8 +414,8 @@ class GroupSums:
                 sums.add(ratio, before)
         self.questions.append(row.question)
         if column is not None:
-            unit = group_of(row.metadata, column)
-            self.units.append(0 if unit == NO_GROUP else text_digest(unit))
+            key = group_key(row.metadata, column)
+            self.units.append(text_digest(key) if key else 0)
 
     def add_failed(self, row: MetricsRow) -> None:
         """Add a failed row."""

@@ -38,6 +38,7 @@ from labeler.comparing.sides import (
     SideOptions,
     mixed_labels,
     read_side,
+    with_named_groups,
 )
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
@@ -169,6 +170,7 @@ def compare_with_people(
         return Judged.of(record, metrics, in_full=record.id in judged_ids)
 
     side = read_side(outcomes, keep, Choice(name, signature, trial), by=by)
+    (side,) = with_named_groups(side)
     check_column(by, side.columns, "to group by")
     people = People(human, side, human_name)
     return PeopleAgreement(

@@ -233,13 +233,14 @@ def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
 
 
 def measure_gates(
-    outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand]
+    outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand], *, column: str = ""
 ) -> tuple[list[Gate], DistinctRows[MetricsRow]]:
     """Return the gates of demands, and the rows of outcomes of every kind with their metrics.
 
     Args:
         outcomes: records and failures; or a numbers file.
         demands: on registered metrics, and on those of the outcomes, such as criteria with scores.
+        column: as for :func:`measured`.
 
     Raises:
         UnknownName: a metric is none of these.
@@ -249,7 +250,7 @@ def measure_gates(
     if isinstance(outcomes, CountedRows):
         gates = _gates(demands, {})
         ids = dict.fromkeys(gate.metric.id for gate in gates)
-        return gates, DistinctRows(outcomes.chosen(ids))
+        return gates, DistinctRows(outcomes.chosen(ids, column))
     found: dict[str, Collected] = {}
     others = split_collected(outcomes, found)
     # Outcomes are read one at a time unless a name can only be that of a record further on.
@@ -260,7 +261,7 @@ def measure_gates(
         first += others
         gates = _gates(demands, found)
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
-    rows = measure_outcomes(chain(first, others), asked)
+    rows = measure_outcomes(chain(first, others), asked, column=column)
     return gates, DistinctRows(chain(rows, collected_rows(found, asked)))
 
 

@@ -24,6 +24,7 @@ from labeler.comparing.sides import (
     SideOptions,
     quoted,
     read_side,
+    with_named_groups,
 )
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
@@ -286,9 +287,11 @@ def read_pairs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     choices = [Choice(name, options.signature, options.trial) for name in names]
-    a, *others = (
-        read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
-        for place, (run, one) in enumerate(zip(runs, choices, strict=True))
+    a, *others = with_named_groups(
+        *(
+            read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
+            for place, (run, one) in enumerate(zip(runs, choices, strict=True))
+        )
     )
     found = [_joined(a, b, same) for b in others]
     for b in others:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.groups import group_of
+from labeler.calculators.groups import group_key, group_names
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import LABEL
@@ -81,7 +81,8 @@ class Kept(Generic[T]):
         answered: the model that answered; empty if unknown.
         question: digest of the question; ``None`` for a blank one, which no other label shares.
         digests: digest of each of :data:`PARTS`.
-        group: name of the group, by :func:`group_of`; ``None`` without a grouping column.
+        group: text of the value of the grouping column, by :func:`group_key`, or its name, by
+            :func:`with_named_groups`; ``None`` without such a column.
         output: class of the label.
         value: the facts that a comparison needs.
     """
@@ -108,7 +109,7 @@ class Kept(Generic[T]):
             signature=row.label or "",
             question=row.question or None,
             digests=facts.digests,
-            group=None if by is None else group_of(row.metadata, by),
+            group=None if by is None else group_key(row.metadata, by),
             output=PROFILES[facts.profile].output,
             value=value,
             answered=row.answered.name if row.answered else "",
@@ -218,6 +219,28 @@ def read_side(
     copies = sum(contents.repeated[signature] for signature in chosen)
     printed = tuple(sorted({kept.configuration for kept in labeled.values()}))
     return Side(choice.name, printed, labeled, failed, frozenset(contents.columns), copies)
+
+
+def with_named_groups(*sides: Side[T]) -> list[Side[T]]:
+    """Return sides with names of groups: a value has the same name on every side.
+
+    A number and its text, as of a CSV file, are one group unless one side has both.
+    """
+    names: dict[str, str] = {}
+    for side in sides:
+        groups = {kept.group for kept in side.labels.values()}
+        for group, name in group_names(one for one in groups if one is not None).items():
+            names[group] = max(name, names.get(group, ""), key=len)  # in quotes where one has both
+    return [
+        replace(
+            side,
+            labels={
+                name: kept if kept.group is None else replace(kept, group=names[kept.group])
+                for name, kept in side.labels.items()
+            },
+        )
+        for side in sides
+    ]
 
 
 def _rows(

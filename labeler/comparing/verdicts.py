@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
-from labeler.calculators.groups import group_of
+from labeler.calculators.groups import group_key, group_names
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.registry import name_with_id
 from labeler.comparing.gates import IN_BASE, Excess, Gate, GateSettings, definitions_with_values
@@ -62,13 +63,15 @@ class GateRecords:
 
     def __init__(self, gates: Sequence[Gate], by: str | None, *, every: bool) -> None:
         self._gates, self._by, self._every = gates, by, every
+        self._groups: set[str] = set()
         self._labels: set[str | None] = set()
         self._found = defaultdict[tuple[Gate, str | None, str], list[RecordValue]](list)
 
     def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
         """Yield rows, and keep their values."""
         for row in rows:
-            group = "" if self._by is None else group_of(row.metadata, self._by)
+            group = "" if self._by is None else group_key(row.metadata, self._by)
+            self._groups.add(group)
             self._labels.add(row.label)
             for gate in self._gates:
                 if (ratio := row.metrics.get(gate.metric.id)) is not None:
@@ -100,7 +103,7 @@ class GateRecords:
             label: printed signature of the labels.
             group: name of the group.
         """
-        key = group or ""
+        key = "" if group is None else self._keys[group]
         own = self._found.get((gate, label, key), [])
         # Of several configurations, one may have labeled a row that failed elsewhere, unnoticed.
         if label is not None and (self._every or len(self._labels - {None}) <= 1):
@@ -108,6 +111,11 @@ class GateRecords:
             unsigned = self._found.get((gate, None, key), [])
             own = [*own, *(one for one in unsigned if one.id not in known)]
         return tuple(chain(*_worst_first(gate, own)))
+
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        """Keys of groups by their names."""
+        return {name: key for key, name in group_names(self._groups).items()}
 
 
 def _worst_first(gate: Gate, records: Iterable[RecordValue]) -> tuple[list[RecordValue], ...]:

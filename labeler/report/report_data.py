@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
@@ -22,8 +23,8 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.groups import check_column, group_of
-from labeler.calculators.metrics_row import DigestMap, DistinctRows, Measurer
+from labeler.calculators.groups import NO_GROUP, check_column, check_unit, group_key, group_names
+from labeler.calculators.metrics_row import QUESTION, DigestMap, DistinctRows, Measurer
 from labeler.calculators.outcomes import checked
 from labeler.calculators.tables import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
@@ -111,8 +112,8 @@ def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...
 
 MAX_CONFIGURATIONS = 20
 """Maximum judge configurations with figures; the browser filters by any."""
-MAX_GROUPS = 50
-"""Maximum number of groups with figures; the browser filters by any."""
+MAX_GROUPS = 20
+"""Maximum number of groups with figures, the largest; the browser filters by any."""
 
 _MOST_KEPT = 25
 """Records kept with their texts: the worst ones."""
@@ -177,9 +178,9 @@ class ReportData:
         signatures: distinct printed signatures with the models that answered, sorted.
         faults: mixtures of answering models, and others than those that were asked for.
         groups: distinct values of the grouping column, sorted.
+        largest: those with figures, in the same order.
         overall: summaries for each signature.
-        grouped: summaries for each signature and group, of the first groups; empty without a
-            grouping column.
+        grouped: summaries for each signature and group with figures.
         audit: audit of the labels.
         worst: records with the least support, by index of their signature.
         made: creation times of the first and the last label, if known.
@@ -223,17 +224,20 @@ class ReportData:
         self.audit = audit_labels(checked(outcomes).through(self._added), by=by)
         if self._rows:
             check_column(by, self._columns, "to part by")
-            check_column(self._unit, self._columns, "to draw records by")
+            check_unit(self._unit, self._columns)
         self._add_findings()
         self._leave_out_failed()
         self._sign_failed()
+        self._name_groups()
         self.signatures = tuple(sorted(self._signatures))
         places = {printed: place for place, printed in enumerate(self.signatures)}
         moved = [places[printed] for printed in self._signatures]
         for entry in self.entries:
             entry.signature = -1 if entry.signature < 0 else moved[entry.signature]
         self.worst = {places[own]: worst_records(kept) for own, kept in self._kept.items()}
-        self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
+        sizes = Counter(entry.group for entry in self.entries if entry.group is not None)
+        self.groups = sorted(sizes)
+        self.largest = sorted(sorted(sizes, key=lambda one: (-sizes[one], one))[:MAX_GROUPS])
         measured = {name for row in self._rows for name in row.metrics}
         self.metrics = [metric for metric in self._shown if metric.id in measured]
         self.overall = self._summarize(self._rows, None)
@@ -242,8 +246,8 @@ class ReportData:
         if by is None:
             self.grouped = []
         else:  # intervals of groups without figures take time for nothing
-            shown = frozenset(self.groups[:MAX_GROUPS])
-            named = ((row, visible(group_of(row.metadata, by))) for row in self._rows)
+            shown = frozenset(self.largest)
+            named = ((row, visible(row.metadata.get(by) or NO_GROUP)) for row in self._rows)
             self.grouped = self._summarize([row for row, name in named if name in shown], by)
 
     def views(self) -> Iterator[View]:
@@ -302,13 +306,15 @@ class ReportData:
         """Add an outcome; of a copy, only the row, which summaries count as one."""
         row = self._measurer.row(outcome)
         metrics = self._always.row(outcome).metrics | row.metrics
+        if isinstance(outcome, LabelRecord):
+            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         light = self._without_texts(row, shown)
         self._rows.append(light)
         if row.identity and not row.failed and self._known.add(*row.identity.entry):
             return
-        group = None if self.by is None else visible(group_of(row.metadata, self.by))
+        group = None if self.by is None else group_key(row.metadata, self.by)
         entry = Entry(visible(outcome.id), group, light.metrics)
         self.entries.append(entry)
         self._check_size(len(self.entries))
@@ -363,6 +369,18 @@ class ReportData:
             own = found.setdefault(row.label, [row.label])
             if len(own) == 1:
                 entry.signature = self._signature(own[0])
+
+    def _name_groups(self) -> None:
+        """Replace the texts of groups by their names, which summaries of some groups keep."""
+        if self.by is None:
+            return
+        names = group_names({entry.group or "" for entry in self.entries})
+        for entry in self.entries:
+            entry.group = visible(names[entry.group or ""])
+        for place, row in enumerate(self._rows):
+            if key := group_key(row.metadata, self.by):
+                named = row.metadata | {self.by: names[key]}
+                self._rows[place] = replace(row, metadata=named)
 
     def _without_texts(self, row: MetricsRow, metrics: Mapping[str, Ratio]) -> MetricsRow:
         """Return a row with these metrics and only the data that summaries read."""

@@ -103,7 +103,7 @@ def hostile_records(dress: Callable[[str], str] = str) -> list[AnyOutcome]:
     Args:
         dress: what is done to each payload: :func:`harmless` makes the harmless twins.
     """
-    always, columns = PAYLOADS[0] + "\x1b[31m 9z", {hostile_column(dress): "!"}
+    always, columns = PAYLOADS[0] + "\x1b[31m 9z", {hostile_column(dress): "always"}
     outcomes: list[AnyOutcome] = [
         _record("always", always, columns, model=dress(MODEL), supported=True)
     ]

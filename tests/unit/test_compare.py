@@ -262,12 +262,12 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 
 def test_pairs_are_compared_within_a_column() -> None:
-    """Sides that differ are a group, but not a number and its text."""
-    ours = ["law", "health", None, "law", "True", 2020, "7"]
-    theirs = [*ours[:3], "art", True, 2020.0, 7]
+    """Sides that differ are a group, but not a number and its text; texts may need quotes."""
+    ours = ["law", "health", None, "law", "(differs)", "true", 2020, "7"]
+    theirs = [*ours[:3], "art", *ours[4:6], 2020.0, 7, True]
     a, b = ([row(n, domain=one) for n, one in enumerate(side)] for side in (ours, theirs))
     found = compare(a, b, "adherence", by="domain").rows
-    groups = ["(differs)", "(none)", "2020", "7", "health", "law", "true"]
+    groups = ['"(differs)"', '"true"', "(differs)", "(none)", "2020", "7", "health", "law"]
     assert [(one.group, one.pairs) for one in found] == [(name, 1) for name in groups]
 
 
@@ -404,7 +404,7 @@ def test_lost_values_are_a_regression() -> None:
     ]
     empty = rows(40, relevant=(), documents=(3, 1))
     assert [*compare(base, empty, "completeness").regressions()] == [
-        "40 of 40 records have no value of relevant sentences used in B, and one in A"
+        "40 of 40 records have a value of relevant sentences used in A and none in B"
     ]
 
 
