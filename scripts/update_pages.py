@@ -176,8 +176,6 @@ def _types() -> dict[str, str]:
                 named = cast("ast.Tuple", one.annotation.slice).elts[0]
                 text = named.value if isinstance(named, ast.Constant) else ast.unparse(named)
                 found[ast.unparse(one.target)] = str(text)
-            elif isinstance(one, ast.AnnAssign):
-                found[ast.unparse(one.target)] = "bool"  # the alias SameHost
     return found
 
 

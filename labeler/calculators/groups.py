@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -21,14 +22,15 @@ def group_key(metadata: Mapping[str, Any], by: str) -> str:
     """Return the value of the grouping column as a text; empty without a value.
 
     It is JSON, so that the number 1 and the text "1" are two groups; 1 and 1.0, as data frames make
-    of it, are one.
+    of it, are one, as are both Unicode forms of a text.
     """
     value = metadata.get(by)
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         value = int(value)
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return unicodedata.normalize("NFC", text)
 
 
 _EXACT = 1 << 53

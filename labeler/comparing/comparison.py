@@ -45,6 +45,8 @@ LETTERS = string.ascii_uppercase
 UNTESTED = "equal_retrieval"
 """Why nothing is tested where all pairs have equal retrieval."""
 _INCONSISTENT = "judge_inconsistency"
+_OF_JUDGES = ("no_probabilities", "not_measured_by_judge")
+"""Reasons of missing values that say nothing about the system that answered."""
 _VERDICTS = {
     "not significant after Holm": "not certain",
     "no evidence": "no difference seen",
@@ -390,9 +392,10 @@ class Comparison(Displayed):
             yield f"{lost:,} of {found} with a label in A {have(lost)} {none} in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
-            if (count := row.definedness.only_a) > pairs * MOST_LACKING:
+            unasked = sum(row.undefined_b.get(one, 0) for one in _OF_JUDGES)
+            if (count := row.definedness.only_a - unasked) > pairs * MOST_LACKING:
                 found = f"{plural(pairs, 'record')} {have(count)}"
-                yield f"{count:,} of {found} no value of {row.name} in {b}, and one in A"
+                yield f"{count:,} of {found} a value of {row.name} in A and none in {b}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -19,7 +19,7 @@ import msgspec
 
 from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
 from labeler.data.inputs_outputs import answer_of, conversation
-from labeler.data.written_values import is_missing, written_or_same
+from labeler.data.written_values import is_absent, is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.conversation import UNKNOWN_PART, media_of, names_speaker, read_content
@@ -304,7 +304,8 @@ def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dic
             text is that of a missing value.
     """
     read = dict(fields)
-    for name in [name for name, value in read.items() if name in _FIELDS and is_missing(value)]:
+    lacks = dict.fromkeys(_FIELDS, is_missing) | {"reference": is_absent}
+    for name in [name for name, value in read.items() if name in lacks and lacks[name](value)]:
         if name in REQUIRED and read[name] is not None:
             raise missing_field(name, read[name], where)
         read[name] = None

@@ -69,33 +69,21 @@ class ServedLabels:
 
     Args:
         notice: receives messages for people.
-        same_host: True to refuse labels that another host gave.
     """
 
-    def __init__(
-        self, notice: Callable[[str], object] = lambda _: None, *, same_host: bool = False
-    ) -> None:
-        self.notice, self._same_host = notice, same_host
+    def __init__(self, notice: Callable[[str], object] = lambda _: None) -> None:
+        self.notice = notice
         self._elsewhere: dict[str, Counter[str]] = {}
         """Numbers of labels by the host that gave them, by the host that the run asks."""
         self._changed = set[str]()
 
     def check(self, judge: Judge, outcome: AnyOutcome) -> None:
-        """Compare a stored outcome with its judge.
-
-        Raises:
-            UsageError: another host gave it, and the run refuses that.
-        """
+        """Compare a stored outcome with its judge."""
         if isinstance(outcome, LabelFailure):
             return
         reply = outcome.reply
         own: str | None = getattr(judge, "host", None)
         if own and reply.host and _canonical(reply.host) != _canonical(own):
-            if self._same_host:
-                raise UsageError(
-                    f"--same-host: {reply.host} gave a stored label of these rows, and this run "
-                    f"asks {own}: give another --store, or run without --same-host"
-                )
             self._elsewhere.setdefault(own, Counter())[reply.host] += 1
         source: str | None = getattr(judge, "source", None)
         name = str(judge.spec)
@@ -112,7 +100,7 @@ class ServedLabels:
             listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
             self.notice(
                 f"stored labels of another host were used: {listed}, while this run asks {own}; "
-                "--same-host refuses them"
+                "give another --store to ask it instead"
             )
         self._elsewhere.clear()
 

@@ -85,9 +85,6 @@ class TaskOptions:
 
 
 Concurrency = Annotated[int, Option("Maximum requests in flight.", min=1)]
-SameHost = Annotated[
-    bool, Option("Stop if a stored label comes from another host than the one asked.")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +105,6 @@ class RunOptions(StoreOptions):
     DOING: ClassVar = "labeling"
     """Name of the run in messages about its progress."""
 
-    same_host: SameHost = False
     concurrency: Concurrency = 16
     requests_per_minute: Annotated[
         float | None, Option("Maximum requests per minute; by default the server's limit.")

@@ -78,7 +78,7 @@ class Run:
         self.events, self.limits = events or RunEvents(), limits or options.limits()
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
-        served = ServedLabels(self.notice, same_host=options.same_host)
+        served = ServedLabels(self.notice)
         found = pending_labels(pending or store.directory)
         self.cache = LabelCache(store, options.retry_failed, found, self.events, served)
         self._first = Pace(options.concurrency, self.limits, notice=self.notice)
@@ -156,11 +156,7 @@ class Run:
         return traffic
 
     async def settled(self, tasks: Sequence[tuple[Judge, Task[Any]]]) -> list[Settled]:
-        """Judge tasks at once, within a job; return their outcomes under their rows' ids.
-
-        Raises:
-            UsageError: another host gave a stored record, and the run refuses that.
-        """
+        """Judge tasks at once, within a job; return their outcomes under their rows' ids."""
         if len(tasks) == 1:
             answers = [await self._answer(*tasks[0])]
         else:

@@ -50,10 +50,16 @@ def label_rows(
     events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows, and write the labels if ``output`` names a file; see :func:`iter_labels`."""
-    if options.output is not None:
-        labels = label_rows(data, replace(options, output=None), judges, events)
-        yield from write_outcomes(labels, options.output)
-        return
+    labels = _labels(data, options, judges, events)
+    yield from labels if options.output is None else write_outcomes(labels, options.output)
+
+
+def _labels(
+    data: RowSource,
+    options: LabelOptions,
+    judges: Sequence[Judge],
+    events: RunEvents | None,
+) -> Generator[Outcome, None, None]:
     opened = options.open(data)
     tasks = [
         label_tasks(judge, options, extra=extra)

@@ -213,7 +213,7 @@ class LabelRecord(Displayed, Record[Label]):
         """Return the explanation of a verdict, or its probability if the judge gave no other."""
         likely = self.scores.support if self.scores and self.lacks_explanations else {}
         key = verdict.response_sentence_key
-        return f"probability {likely[key]:.4g}" if key in likely else verdict.explanation
+        return f"probability of support {likely[key]:.4g}" if key in likely else verdict.explanation
 
     def content(self) -> str:
         """Return the label as JSON, and the answer as given if that differs."""

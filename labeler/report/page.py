@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,6 +127,22 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
+_RIGHT_TO_LEFT = r"\S*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+_NAMED = re.compile(
+    rf"{_RIGHT_TO_LEFT}(?:\S|\s+(?={_RIGHT_TO_LEFT}))*?(?=[,:;.)]*(?:\s(?!{_RIGHT_TO_LEFT})|$))"
+)
+"""Words of a language that is written from right to left."""
+
+
+def isolated(text: str) -> Markup:
+    """Return a sentence whose names keep their place, whatever their direction of writing."""
+    text, parts, place = visible(text), list[str](), 0
+    for found in _NAMED.finditer(text):
+        parts += [text[place : found.start()], tag("bdi", found.group())]
+        place = found.end()
+    return Markup("").join([*parts, text[place:]]).replace(" %", "\u00a0%")
+
+
 @lru_cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
     environment = Environment(
@@ -139,7 +156,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.filters |= {
         "cut": cut,
         "visible": visible,
-        "unbroken": lambda text: text.replace(" %", "\u00a0%"),
+        "isolated": isolated,
         "plural": plural,
         "thousands": "{:,}".format,
         "decimal": lambda value: NONE if value is None else f"{value:.4f}",

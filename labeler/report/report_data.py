@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
@@ -111,8 +112,8 @@ def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...
 
 MAX_CONFIGURATIONS = 20
 """Maximum judge configurations with figures; the browser filters by any."""
-MAX_GROUPS = 50
-"""Maximum number of groups with figures; the browser filters by any."""
+MAX_GROUPS = 20
+"""Maximum number of groups with figures, the largest; the browser filters by any."""
 
 _MOST_KEPT = 25
 """Records kept with their texts: the worst ones."""
@@ -177,9 +178,9 @@ class ReportData:
         signatures: distinct printed signatures with the models that answered, sorted.
         faults: mixtures of answering models, and others than those that were asked for.
         groups: distinct values of the grouping column, sorted.
+        largest: those with figures, in the same order.
         overall: summaries for each signature.
-        grouped: summaries for each signature and group, of the first groups; empty without a
-            grouping column.
+        grouped: summaries for each signature and group with figures.
         audit: audit of the labels.
         worst: records with the least support, by index of their signature.
         made: creation times of the first and the last label, if known.
@@ -234,7 +235,9 @@ class ReportData:
         for entry in self.entries:
             entry.signature = -1 if entry.signature < 0 else moved[entry.signature]
         self.worst = {places[own]: worst_records(kept) for own, kept in self._kept.items()}
-        self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
+        sizes = Counter(entry.group for entry in self.entries if entry.group is not None)
+        self.groups = sorted(sizes)
+        self.largest = sorted(sorted(sizes, key=lambda one: (-sizes[one], one))[:MAX_GROUPS])
         measured = {name for row in self._rows for name in row.metrics}
         self.metrics = [metric for metric in self._shown if metric.id in measured]
         self.overall = self._summarize(self._rows, None)
@@ -243,7 +246,7 @@ class ReportData:
         if by is None:
             self.grouped = []
         else:  # intervals of groups without figures take time for nothing
-            shown = frozenset(self.groups[:MAX_GROUPS])
+            shown = frozenset(self.largest)
             named = ((row, visible(row.metadata.get(by) or NO_GROUP)) for row in self._rows)
             self.grouped = self._summarize([row for row, name in named if name in shown], by)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,14 +29,13 @@ from labeler.report.charts import Chart, filter_text
 from labeler.report.report_data import (
     ADHERENCE,
     MAX_CONFIGURATIONS,
-    MAX_GROUPS,
     PATTERNS,
     SUPPORT,
     Pattern,
     ReportData,
 )
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE, plural
+from labeler.sentences.display import plural
 from labeler.sentences.words import read_table
 
 if TYPE_CHECKING:
@@ -100,15 +99,18 @@ class Summary:
         self.more_reasons = max(0, len(ranked) - MAX_REASONS)
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
-        shown = range(min(len(data.signatures), MAX_CONFIGURATIONS))
-        self.configurations = [ConfigurationSummary(data, place) for place in shown]
-        self.more_configurations = len(data.signatures) - len(shown)
+        labeled = Counter(one.signature for one in data.entries if one.failed is None)
+        places = sorted(range(len(data.signatures)), key=lambda place: -labeled[place])
+        self.configurations = [
+            ConfigurationSummary(data, place, number)
+            for number, place in enumerate(places[:MAX_CONFIGURATIONS], start=1)
+        ]
+        self.more_configurations = len(places) - len(self.configurations)
         several = len(data.signatures) > 1
         self.headlines = [
             (f"{one.name}: " * several, one.headline) for one in self.configurations
         ] or [("", Headline("No labels.", failed=self.unlabeled))]
-        self.groups = data.groups[:MAX_GROUPS]
-        self.more_groups = len(data.groups) - len(self.groups)
+        self.groups, self.all_groups = data.largest, len(data.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
         kinds = calibration.kinds if calibration else ()
         self.reliability = [_reliability_plot(one) for one in kinds]
@@ -120,20 +122,21 @@ class ConfigurationSummary:
     Args:
         data: the data of the report.
         place: index of the configuration's signature.
+        number: place of the configuration in the report, from 1.
     """
 
-    def __init__(self, data: ReportData, place: int) -> None:
+    def __init__(self, data: ReportData, place: int, number: int) -> None:
         self._data, signature = data, data.signatures[place]
         self._entries = [
             entry for entry in data.entries if entry.signature == place and entry.failed is None
         ]
         self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
         self._all_rows = [row for row in data.overall if row.label == signature]
-        self._grouped = measured_rows(row for row in data.grouped if row.label == signature)
+        self._grouped = [row for row in data.grouped if row.label == signature]
         self._checked = [row for row in data.audit.rows if row.label == signature]
         self._rows = measured_rows(self._all_rows)
         self.name = configuration_names(data.signatures)[signature]
-        self.number, self.labeled = place + 1, len(self._entries)
+        self.number, self.labeled = number, len(self._entries)
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
         parts = (part.partition(":") for part in signature.split("|"))
@@ -141,10 +144,10 @@ class ConfigurationSummary:
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
         self._asked = [row for row in self._all_rows if row.metric in data.asked]
-        has_all = len(data.groups) <= MAX_GROUPS
-        grouped = [row for row in data.grouped if row.label == signature and has_all]
-        self.headline = headline([r for r in grouped if r.metric in data.asked] or self._asked)
+        grouped = self._grouped if data.largest == data.groups else []
         self.worst = data.worst.get(place, ())
+        shown = [row for row in grouped if row.metric in data.asked] or self._asked
+        self.headline = headline(shown, [one.id for one in self.worst[:2]])
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         notes = [*interval_notes(self._rows, data.intervals)] if data.intervals else []
         notes += small_sample_note(row.interval for row in self._rows)
@@ -158,8 +161,8 @@ class ConfigurationSummary:
 
     @cached_property
     def tiles(self) -> list[dict[str, Any]]:
-        """A tile for each of at most four metrics; one without a value says why."""
-        found = {row.metric.id: row for row in self._all_rows}
+        """A tile for each of at most four metrics that have a value."""
+        found = {row.metric.id: row for row in self._all_rows if row.mean is not None}
         valued = [row.metric for row in self._asked if row.mean is not None]
         chosen = [one for one in TITLES if one in found]
         if not any(metric.id in TITLES for metric in valued):
@@ -169,28 +172,41 @@ class ConfigurationSummary:
 
     def _tile(self, found: Mapping[str, SummaryRow], row: SummaryRow, place: int) -> dict[str, Any]:
         metric, words = row.metric.id, plain_name(row.metric)
-        tile = {"title": TITLES.get(metric, words.capitalize())}
-        if row.mean is None:
-            reason = max(row.undefined, key=lambda one: row.undefined[one], default="no record")
-            words = f"{words}: {reason.replace('_', ' ')}"
-            return tile | {"words": words, "value": NONE, "interval": "", "chart": None}
+        title = TITLES.get(metric, words.capitalize())
         # Of the answers that are not fully supported, most sentences may be.
         spread = SUPPORT if metric == ADHERENCE and SUPPORT in found else metric
         name = f"way{self.number}-t{place}"
         chart = charts.histogram(spread, self._defined(spread), name, self._filters, small=True)
         if metric == ADHERENCE:
-            words = f"{round(row.mean * row.defined):,} of {plural(row.defined, 'answer')}"
+            supported = round((row.mean or 0) * row.defined)
+            words = f"{supported:,} of {plural(row.defined, 'answer')}"
         value, interval = in_words(row)
         notes = [words] if metric in TITLES else []
         if missing := row.labeled - row.defined:
             notes.append(f"{missing:,} without a value")
-        words = "; ".join(notes)
-        return tile | {"words": words, "value": value, "interval": interval, "chart": chart}
+        return {
+            "title": title,
+            "words": "; ".join(notes),
+            "value": value,
+            "interval": interval,
+            "chart": chart,
+        }
+
+    @property
+    def lacking(self) -> str:
+        """The metrics that would have tiles but for a value, by the most frequent reason."""
+        found: dict[str, list[str]] = {}
+        named = TITLES if self.tiles else {row.metric.id for row in self._asked}
+        for row in self._all_rows:
+            if row.undefined and not row.defined and row.metric.id in named:
+                reason = max(row.undefined, key=lambda one: row.undefined[one])
+                found.setdefault(reason.replace("_", " "), []).append(plain_name(row.metric))
+        return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
     @property
     def histograms(self) -> Iterator[Chart]:
         """The distribution of each metric without a tile."""
-        drawn = {tile["chart"].title for tile in self.tiles if tile["chart"]}
+        drawn = {tile["chart"].title for tile in self.tiles}
         for place, row in enumerate(self._rows):
             metric = row.metric.id
             if metric not in drawn and (defined := self._defined(metric)):
@@ -216,19 +232,14 @@ class ConfigurationSummary:
     @cached_property
     def group_tables(self) -> list[dict[str, Any]]:
         """The metrics by group, the first ones to show first."""
-        shown = set(self._data.groups[:MAX_GROUPS])
         places = {name: place for place, name in enumerate(TITLES)}
-        metrics = dict.fromkeys(row.metric for row in self._grouped)
-        return [
-            table
-            for metric in sorted(metrics, key=lambda one: places.get(one.id, len(places)))
-            if (table := self._group_table(metric, shown))["lines"]
-        ]
+        metrics = dict.fromkeys(row.metric for row in self._grouped if row.defined)
+        ordered = sorted(metrics, key=lambda one: places.get(one.id, len(places)))
+        return [self._group_table(metric) for metric in ordered]
 
-    def _group_table(self, metric: Metric, shown: Collection[str]) -> dict[str, Any]:
+    def _group_table(self, metric: Metric) -> dict[str, Any]:
         """Return one metric by group, and the values at both ends of the plots."""
         rows = [row for row in self._grouped if row.metric is metric]
-        rows = [row for row in rows if visible(row.group or "") in shown]
         ends = [end for row in rows for end in _ends(row) or ()]
         scale = charts.scale_of([*(row.mean for row in rows if row.mean is not None), *ends])
         title = plain_name(metric)
@@ -244,33 +255,27 @@ class ConfigurationSummary:
     def patterns(self) -> list[dict[str, Any]]:
         """The number of records that match each pattern, the most frequent first.
 
-        ``unmeasured`` names a metric of the pattern without any value, and why.
+        Patterns of metrics without any value are left out.
         """
-        counts = [self._count(pattern, place) for place, pattern in enumerate(PATTERNS)]
+        lacking = {row.metric.id for row in self._all_rows if not row.defined}
+        counts = [
+            self._count(pattern, place)
+            for place, pattern in enumerate(PATTERNS)
+            if lacking.isdisjoint(condition.metric for condition in pattern.conditions)
+        ]
         return sorted(counts, key=lambda one: -one["matching"])
 
     def _count(self, pattern: Pattern, place: int) -> dict[str, Any]:
         counts = Counter(entry.patterns[place] for entry in self._entries)
-        total, lacking = counts[True] + counts[False], self._unmeasured(pattern)
+        total = counts[True] + counts[False]
         return {
             "pattern": pattern,
             "matching": counts[True],
             "total": total,
             "undefined": counts[None],
-            "unmeasured": lacking,
-            "plot": charts.draw_bar(counts[True] / total) if total and not lacking else "",
+            "plot": charts.draw_bar(counts[True] / total) if total else "",
             "filter": filter_text({"pattern": pattern.id}, *self._filters),
         }
-
-    def _unmeasured(self, pattern: Pattern) -> str:
-        """Return the first metric of a pattern without any value, and the reason."""
-        rows = {row.metric.id: row for row in self._all_rows}
-        for condition in pattern.conditions:
-            row = rows.get(condition.metric)
-            if row and not row.defined and row.undefined:
-                reason = max(row.undefined, key=lambda one: row.undefined[one])
-                return f"{row.metric.id} {reason.replace('_', ' ')}"
-        return ""
 
     @property
     def checks(self) -> list[dict[str, Any]]:
@@ -282,7 +287,7 @@ class ConfigurationSummary:
             if not records:
                 continue
             groups = {visible(row.group): row for row in own if row.group is not None}
-            listed = [(name, groups.get(name)) for name in self._data.groups[:MAX_GROUPS]]
+            listed = [(name, groups.get(name)) for name in self._data.largest]
             found = {
                 "check": check,
                 "flagged": flagged,

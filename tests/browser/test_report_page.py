@@ -135,7 +135,7 @@ def test_the_conclusion_comes_first_and_leads_to_the_worst_answers(
 ) -> None:
     """The worst sentence is red, and a click opens its record there."""
     page = visits.open(small)
-    expect(page.locator(".headline").last).to_have_text(
+    expect(page.locator(".headline").first).to_have_text(
         re.compile(
             r"109 of 122 answers fully supported \(89\s%, 82 to 94\), least for .*\. 13 are not\."
         )

@@ -404,7 +404,7 @@ def test_lost_values_are_a_regression() -> None:
     ]
     empty = rows(40, relevant=(), documents=(3, 1))
     assert [*compare(base, empty, "completeness").regressions()] == [
-        "40 of 40 records have no value of relevant sentences used in B, and one in A"
+        "40 of 40 records have a value of relevant sentences used in A and none in B"
     ]
 
 

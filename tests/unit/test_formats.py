@@ -171,7 +171,7 @@ Q,"[""D.""]",R.,"[[""D.""]]","{""n"": 3}","[""R.""]"\n""",
         {"documents_sentences": (("D.",),), "response_sentences": ("R.",), "metadata": {"n": 3}},
     ),
     "texts of missing values where a field may be absent": (
-        "id,question,documents_0,documents_1,response,reference,n\nnan,Q?,D.,NA,R.,NaN,None\n",
+        "id,question,documents_0,documents_1,response,reference,n\nnan,Q?,D.,NA,R.,N/A,None\n",
         {"documents": ("D.",), "reference": None, "metadata": {"n": "None"}},
     ),
     "spaces behind the separators of a first line": (

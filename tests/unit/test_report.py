@@ -21,7 +21,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.report import write_report, writing
 from labeler.report.page import pack
-from labeler.report.report_data import ReportData
+from labeler.report.report_data import MAX_GROUPS, ReportData
 from labeler.report.views import record_view
 from labeler.sentences.characters import visible
 from support.labeled import (
@@ -217,11 +217,11 @@ def test_failures_alone_make_a_report(path: Path) -> None:
 
 
 def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: Path) -> None:
-    """Least support first, of each judge configuration in order; a very long text is cut."""
+    """Least support first, of the configuration with most labels first; a long text is cut."""
     made = [record(id=f"r{n}", support={"a": [], "b": ["0a"], "c": ["0a"]}) for n in range(40)]
     made[30] = record(id="worst of all", support={"a": [], "b": [], "c": []})
     made[31] = record(id="long", documents=[["x" * 5000]], support={"a": [], "b": []})
-    other = relabeled(record(id="other", support={"a": []}), model="z-1")
+    other = relabeled(record(id="other", support={"a": []}), model="a-1")
     page = _report([other, *made], path)
     links = [link for link in page.with_attribute("href") if link.startswith("#record=")]
     names = ["worst+of+all", "long", "r0", "r1", "r2", "other"]
@@ -234,7 +234,7 @@ def test_the_five_worst_answers_are_shown_with_their_sentence_and_a_link(path: P
 
 
 def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
-    """No metric takes them for 0, no chart shows them, and a tile with no other value says so."""
+    """No metric takes them for 0, no chart shows them, and a footnote stands for a tile."""
     bare = record(id="r2", relevant=(), utilized=())
     page = _report([record(id="r1"), bare], path, metrics="completeness")
     assert "1 undefined: no relevant sentences" in page.texts
@@ -244,7 +244,7 @@ def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
     assert shown == ["1.0000 (1/1)", "undefined: no_relevant_sentences"]
     page = _report([bare], path)
     assert "1 labeled" in " ".join(page.texts.split())
-    assert "relevant sentences used: no relevant sentences" in page.texts
+    assert "no record has a value: relevant sentences used (no relevant sentences)" in page.texts
     assert_inert(page)
     assert _report([bare], path, metrics="completeness").tags["figure"] == 0
 
@@ -346,7 +346,7 @@ def _hostile(folder: Path, dress: Callable[[str], str]) -> Page:
 
 def test_subsets_beyond_those_that_are_listed_take_no_time() -> None:
     """Their intervals would be found for nobody; the browser knows all of them."""
-    made = [record(id=f"r{n}", metadata={"set": f"{n:03}"}) for n in range(60)]
+    made = [record(id=f"r{n}", metadata={"set": f"{max(n, 1):03}"}) for n in range(61)]
     data = ReportData(made, io.BytesIO(), lambda _: None, by="set", intervals=FEW)
     assert len(data.groups) == 60
-    assert {row.group for row in data.grouped} == {f"{n:03}" for n in range(50)}
+    assert {row.group for row in data.grouped} == {f"{n + 1:03}" for n in range(MAX_GROUPS)}

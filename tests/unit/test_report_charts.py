@@ -14,6 +14,7 @@ from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.report import charts
+from labeler.report.page import isolated
 from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from labeler.report.views import label_view, record_view
 from support.command import Command
@@ -214,7 +215,7 @@ def test_a_record_matches_no_pattern_or_several(
 
 
 def test_what_is_not_measured_matches_no_pattern(tmp_path: Path) -> None:
-    """It has a dash and the reason; where nothing is relevant, relevance and utilization are 0."""
+    """It is left out; where nothing is relevant, relevance and utilization are 0."""
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
     values = [row.metrics[name].value for name in METRICS]
     assert values == [0.0, 0.0, None, 1.0]
@@ -222,7 +223,8 @@ def test_what_is_not_measured_matches_no_pattern(tmp_path: Path) -> None:
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
     [page] = labeler.label(rows, judge="embedded", progress=False).report(tmp_path / "r.html")
     text = page.read_text(encoding="utf-8")
-    assert text.count("Undefined: completeness not measured by judge.") == 2
+    assert text.count("relevant sentences used (not measured by judge)") == 1
+    assert ("Ungrounded</span>" in text, "Grounded, incomplete</span>" in text) == (True, False)
 
 
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
@@ -257,3 +259,10 @@ def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
     assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
     assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}
     assert view.keys() - record_view(record()).keys() == {"history", "tool_outputs"}
+
+
+def test_names_that_are_written_from_right_to_left_keep_their_place() -> None:
+    """A sentence shows them whole, and what follows them after them."""
+    found = isolated("11 of 24, least for מרפאה 2: 5 of 12; in נמל, -.1 <b>\u202e")
+    shown = "11 of 24, least for <bdi>מרפאה</bdi> 2: 5 of 12; in <bdi>נמל</bdi>, -.1 "
+    assert found == f"{shown}&lt;b&gt;&lt;U+202E&gt;"

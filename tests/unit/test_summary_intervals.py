@@ -105,17 +105,20 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(labeler_command: 
     assert (code, "--group needs intervals" in err) == (2, True)
 
 
-VALUES = (1, "1", None, "(none)", True, "true", "", "law")
+VALUES = (1, "1", None, "(none)", True, "true", "", "café")
 GATE = Demand("adherence", 0.9, at_least=True).gate()
-NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}
+NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "café"}
 
 
 def labels() -> list[LabelRecord]:
-    """Two records of each value, one of them supported; one record without the column."""
+    """Two records of each value, one of them supported; one record without the column.
+
+    Two texts that differ by their Unicode form are one value.
+    """
     made = [
         record(id=f"{n}-{good}", support={"a": ["0a"] * good}, metadata={"g": value})
-        for n, value in enumerate(VALUES)
-        for good in (0, 1)
+        for n, values in enumerate(zip(VALUES, [*VALUES[:-1], "cafe\u0301"], strict=True))
+        for good, value in enumerate(values)
     ]
     return [*made, record(id="without", metadata={"other": 1})]
 

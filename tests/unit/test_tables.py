@@ -190,10 +190,10 @@ def test_a_verdict_without_any_explanation_has_its_probability() -> None:
     assert record.why(entry) == entry.explanation != ""
     silent = entry.model_copy(update={"explanation": ""})
     changes = {"relevance_explanation": "", "sentence_support_information": [silent]}
-    for overall, said in (("All of it.", ""), ("", "probability 0.")):
+    for overall, said in (("All of it.", ""), ("", "probability of support 0.")):
         update = changes | {"overall_supported_explanation": overall}
         made = record.model_copy(update={"label": record.label.model_copy(update=update)})
-        assert made.why(silent)[:14] == said
+        assert made.why(silent)[:25] == said
         assert made.lacks_explanations == (not overall)
 
 

@@ -329,9 +329,10 @@ CONNECTIONS = {
         edited(lambda value: value.pop("choices")), "malformed", 2, NOT_PASSED_ON, waits=(0,)
     ),
     **ending(
-        "timeout", "no complete answer within 0.3 s", "hang slow", requests=2, waits=(0,),
-        judge={"timeout": 0.3, "max_attempts": 2},
+        "timeout", "no complete answer within 0.3 s", "hang", judge={"timeout": 0.3}, **AGAIN
     ),
+    **ending("timeout", "the answer had begun and did not end within 0.3 s", "slow",
+             requests=2, waits=(0,), judge={"timeout": 0.3}),
 }  # fmt: skip
 """Faults below HTTP, and bodies that are no completion."""
 

@@ -435,11 +435,11 @@ def test_thresholds_move_on_the_command_line(tmp_path: Path, labeler_command: Co
     assert (code, "KIND=PROBABILITY" in err) == (2, True)
     code, shown, _ = labeler_command("show", path, "1")
     assert (code, "probabilities, no explanation" in shown) == (0, True)
-    assert "0a, 0b: probability 0.875" in shown
+    assert "0a, 0b: probability of support 0.875" in shown
     view = record_view(of_one(found))
     assert view["made"]["answers"] == "probabilities, no explanation"
     assert view["label"] is not None
-    assert view["label"]["support"]["b"]["explanation"] == "probability 0.25"
+    assert view["label"]["support"]["b"]["explanation"] == "probability of support 0.25"
 
 
 @each_api

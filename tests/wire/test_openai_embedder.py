@@ -282,7 +282,7 @@ def test_eight_texts_alike_end_the_run(
     texts_per_request(2)
     with Provider(at={ROUTE: lambda _: behavior}) as provider:
         embedder = embedder_of(provider, max_attempts=1)
-        with pytest.raises(FatalJudgeError, match="8 ended alike") as caught:
+        with pytest.raises(FatalJudgeError, match="8 times") as caught:
             embed(embedder, *map(str, range(100)))
         alone = [texts for texts in sent(provider) if len(texts) == 1]
     assert caught.value.reason == reason

@@ -121,7 +121,7 @@ def test_the_message_of_a_stop_quotes_the_server() -> None:
     refused = error(400, message=f"response_format is not supported\x1b[2J for {KEY}")
     with (
         Provider(lambda _: refused) as provider,
-        pytest.raises(FatalJudgeError, match="8 ended alike, and none was labeled") as caught,
+        pytest.raises(FatalJudgeError, match="8 times with no success") as caught,
     ):
         run(provider, rows(50), judge=STRICT)
     words = "response_format is not supported<U+001B>[2J for [key]"
@@ -140,7 +140,7 @@ def test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere() -> Non
     store = MemoryStore()
     with (
         Provider(lambda call: error(403) if call.number > 3 else None) as provider,
-        pytest.raises(FatalJudgeError, match="50 ended alike"),
+        pytest.raises(FatalJudgeError, match="50 times"),
     ):
         run(provider, rows(60), store=store, concurrency=1)
     with Provider() as provider:

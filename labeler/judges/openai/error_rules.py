@@ -25,7 +25,8 @@ WORDS = read_patterns(__file__, "servers", re.IGNORECASE)
 
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
-    "timeout",  # no complete answer before the deadline
+    "timeout",  # no answer before the deadline
+    "late",  # an answer that had begun, and did not end before the deadline
     "unconnected",  # no connection: refused, no such host, no route
     "proxy",  # no connection: a proxy rejected it
     "no_key",  # no request: its API key could not be fetched
@@ -311,6 +312,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "timeout", _P.RETRY, "no complete answer within {timeout:g} s",
         "raise timeout, such as to {longer:g}, or lower max_output_tokens", kind="timeout",
+    ),
+    Rule(
+        "timeout", _P.RETRY, "the answer had begun and did not end within {timeout:g} s",
+        "raise timeout, such as to {longer:g}, or lower max_output_tokens", kind="late", once=True,
     ),
     Rule(
         "transport", _P.RETRY, "the server's answer is damaged",

@@ -280,6 +280,28 @@ def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None
     return answer if is_object else None, has_duplicates
 
 
+_LOOSE = re.compile(
+    r"""\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*+[}\]])|\b(?:True|False|None)\b""",
+    re.DOTALL,
+)
+"""Strings in either quotation marks, commas before a closing bracket, and Python's constants."""
+_CONSTANTS = {",": "", "True": "true", "False": "false", "None": "null"}
+_ESCAPED = re.compile(r"\\.|\"", re.DOTALL)
+
+
+def as_json(text: str) -> str:
+    """Return the JSON of an object that a model spelled as Python does, or with too many commas."""
+    return _LOOSE.sub(_respelled, text)
+
+
+def _respelled(found: re.Match[str]) -> str:
+    token = found[0]
+    if token in _CONSTANTS:
+        return _CONSTANTS[token]
+    escapes = {'"': '\\"', "\\'": "'"}
+    return f'"{_ESCAPED.sub(lambda one: escapes.get(one[0], one[0]), token[1:-1])}"'
+
+
 def value_of(text: str) -> object:
     """Return the JSON value that is a text; ``None`` if it is none, or has a duplicate name."""
     found, has_duplicates = parse_object(f'{{"": {text}}}')

@@ -98,7 +98,7 @@ def concluded(
     """Return the error of a row that got no usable answer, and report it to the pace."""
     if isinstance(error, AttemptFailed):
         error.detail = server.key_hint(error.observed) or error.detail
-        if error.observed.kind != "timeout":  # counted by attempt
+        if error.rule.reason != "timeout":  # counted by attempt
             settle_end(pace, row, error)
         return error
     if isinstance(error, BudgetSpent):
@@ -143,7 +143,7 @@ def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) ->
 def report_failure(pace: Pace, sent: SentRequest, failed: AttemptFailed) -> AttemptFailed:
     """Report an attempt without an answer to the pace of the run, and return the error to raise."""
     observed, policy = failed.observed, failed.rule.policy
-    if observed.kind == "timeout":  # each attempt counts: a time-out takes long
+    if failed.rule.reason == "timeout":  # each attempt counts: a time-out takes long
         settle_end(pace, sent, failed)
     # A server that is busy takes some requests; one that takes none is away.
     is_away = observed.status != _TOO_MANY and pace.outage.in_vain >= pace.level.limit
@@ -181,7 +181,7 @@ def settle_end(pace: Pace, row: Hashable, failed: AttemptFailed) -> None:
         words = quote(observed.message)
         quoted = f'; the server: "{words}"' if words else ""
         detail = f"{failed.detail}; " if failed.detail else ""
-        failed.detail = f"{detail}{alike} ended alike, and none was labeled meanwhile{quoted}"
+        failed.detail = f"{detail}this happened {alike} times with no success in between{quoted}"
 
 
 def error_of(state: RetryCallState) -> AttemptFailed | None:

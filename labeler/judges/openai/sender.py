@@ -429,6 +429,9 @@ class Sender:
             if response.is_success:
                 return response
             failed = _rejected(response.whole, response.status, response.headers)
+        elif response and failed and failed.observed.kind == "timeout":
+            began = begins_answer(response.whole)  # the model was writing it
+            failed = AttemptFailed(ObservedError("late")) if began else failed
         # Raised here, so that no exception that holds the key or documents is chained to it.
         raise cast("AttemptFailed", failed)
 

@@ -18,7 +18,7 @@ from labeler.judges.opening import open_judge
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
-from labeler.labeling.options import RequestOptions, SameHost
+from labeler.labeling.options import RequestOptions
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 class BatchOptions(RequestOptions):
     """Options of ``batch submit``."""
 
-    same_host: SameHost = False
     batches: Annotated[
         OpenAIBatches | None,
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
@@ -99,8 +98,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
 
     Raises:
         UsageError: the rows cannot be read, two rows share an id and differ, judge and service do
-            not fit, or another host gave a stored label and ``same_host`` rejects it; nothing was
-            sent.
+            not fit; nothing was sent.
         FatalJudgeError: the provider rejects one; those that are prepared stay.
         JudgeError: the provider cannot be reached; run it again to continue.
         StoreError: the store or a batch cannot be read or written.
@@ -129,7 +127,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             f"{client.base_url}: make both with the same base_url"
         )
     with DiskStore(store) as labels:
-        served = ServedLabels(notice, same_host=options.same_host)
+        served = ServedLabels(notice)
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)

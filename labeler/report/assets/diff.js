@@ -124,7 +124,7 @@ class DiffBrowser {
 
   drawLine(place, measure) {
     const { id, question } = this.records;
-    const open = el("button", { type: "button", class: "plain", dir: "auto", "data-record": place }, shownText(id[place]));
+    const open = el("button", { type: "button", class: "plain", dir: "auto", "data-record": place }, el("span", { class: "clamp" }, shownText(id[place])));
     const line = el(
       "tr",
       { class: "row" },

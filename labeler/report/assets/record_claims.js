@@ -18,7 +18,8 @@ const CLAIM_JUDGES = { claims: "documents", reference_claims: "response" };
 function drawClaims(subject, kind, key) {
   if (!subject.label) return null;
   const by = CLAIM_JUDGES[kind];
-  const claimsOf = (label) => label[kind]?.filter(({ sentence }) => sentence === key) ?? null;
+  const claimsOf = (label) =>
+    label[kind]?.length > 0 ? label[kind].filter(({ sentence }) => sentence === key) : null;
   const own = claimsOf(subject.label);
   const others = subject.others
     .map(({ name, label }) => [name, claimsOf(label)])

@@ -128,7 +128,7 @@ class RecordList {
         el(
           "td",
           { class: "row-group", "data-name": subset.column ?? "subset", dir: "auto" },
-          shownText(subset.values[records.subset[row]] ?? "–"),
+          el("span", { class: "clamp" }, shownText(subset.values[records.subset[row]] ?? "–")),
         ),
       columns.map((metric) => {
         const value = this.index.value(metric, row);
@@ -161,7 +161,7 @@ class RecordList {
         dir: "auto",
         onclick: (event) => this.onLink(event, row),
       },
-      shownText(this.index.records.id[row]),
+      el("span", { class: "clamp" }, shownText(this.index.records.id[row])),
     );
   }
 
