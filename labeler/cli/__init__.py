@@ -125,7 +125,7 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
         except BrokenPipeError:  # which typer would report as a failure
             raise ReaderGone(pipe_closed) from None
         except SystemExit as error:  # of a user's or a package's code
-            place = extract_tb(error.__traceback__)[-1]
+            place = [one for one in extract_tb(error.__traceback__) if one.line][-1]
             where = f"{place.filename}:{place.lineno}: {place.line}"
             raise UsageError(f"{where}: it ended labeler; return or raise an error") from error
         return result
