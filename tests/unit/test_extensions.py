@@ -140,7 +140,7 @@ def test_a_package_that_cannot_load_is_named_when_it_is_used(
 def test_an_entry_of_a_wrong_type_is_named(declared: Declare, catalog: Catalog[object]) -> None:
     """With its package and both types; nothing else of the group is harmed."""
     declared("odd-package", f"[labeler.{catalog.group}]\nodd = math:pi\n")
-    with pytest.raises(ExtensionError, match=r"odd-package 1\.0, .*it is a float, not a"):
+    with pytest.raises(ExtensionError, match=r"odd-package 1\.0 .*it is a float, not a"):
         catalog["odd"]
     assert catalog.every()
 
