@@ -140,8 +140,9 @@ class ConfigurationSummary:
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
         self._asked = [row for row in self._all_rows if row.metric in data.asked]
         grouped = self._grouped if data.largest == data.groups else []
-        self.headline = headline([r for r in grouped if r.metric in data.asked] or self._asked)
         self.worst = data.worst.get(place, ())
+        shown = [row for row in grouped if row.metric in data.asked] or self._asked
+        self.headline = headline(shown, [one.id for one in self.worst[:2]])
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         notes = [*interval_notes(self._rows, data.intervals)] if data.intervals else []
         notes += small_sample_note(row.interval for row in self._rows)

@@ -22,6 +22,7 @@ from labeler.calculators.intervals import Intervals
 from labeler.calculators.numbers_file import NumbersFile
 from labeler.calculators.outcomes import stored_outcomes
 from labeler.cli import run
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.version import __version__
 from support.any_labels import random_label
@@ -266,8 +267,8 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
                 row[name] = cell.upper()
             elif f"{name}.numerator" in row and cell:
                 row[name] = f"{float(cell):.9g}"
-    path = Path("shown.csv")
-    pl.DataFrame(rows).write_csv(path)
+    path = Path("shown.tsv")
+    pl.DataFrame(rows).write_csv(path, separator="\t")
     for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
         want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
         assert labeler_command(asked[0], path, *asked[1:]) == want
@@ -312,6 +313,8 @@ def test_what_a_numbers_file_cannot_give_is_an_error(
     paths = {"LABELS": labels} | {form.upper(): path for form, path in numbers.items()}
     code, _, err = labeler_command(*(paths.get(word, word) for word in command.split()))
     assert (code, REFUSED[command] in err) == (2, True)
+    with pytest.raises(UsageError, match="holds numbers"):
+        labeler.load(numbers["jsonl"])
 
 
 def test_rows_that_are_not_labeled_yet_are_no_numbers(

@@ -95,7 +95,7 @@ for _format, _reader in _TABLE["readers"].items():
 _SUFFIXES = {name: frozenset(listed.split()) for name, listed in _TABLE["suffixes"].items()}
 _SPREADSHEETS = _SUFFIXES.pop("spreadsheet")
 _BY_SUFFIX = {suffix: name for name, listed in _SUFFIXES.items() for suffix in listed}
-_TEXT_FORMATS = frozenset({"jsonl", "json", "csv", "tsv"})
+_TEXT_FORMATS = frozenset({"jsonl", "json", "csv"})
 _BINARY = {magic.encode("latin-1"): kind for magic, kind in _TABLE["magic"].items()}
 """Kinds of files that hold no rows, by their first bytes."""
 _ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")

@@ -45,7 +45,7 @@ _CLOSERS = rf"""\"'”’)\]}}」』】）》〉*_`{_CLOSING_TAG}"""
 _CLOSING = rf"[{_CLOSERS}.!?…{_WIDE}]|(?:[«“]| ?[»›])(?=[\s,.;:!?)–—-]|\Z)"
 _OPENERS = rf"""\"'“«‹(\[{{「『【（《〈¿¡„”»‚*_`>#{_OPENING_TAG}"""
 _STOP = re.compile(
-    rf"(?P<stops>[.!?…{_WIDE};][.!?…{_WIDE}]*+)"
+    rf"(?P<stops>\.(?: \.){{2,3}}|[.!?…{_WIDE};][.!?…{_WIDE}]*+)"
     rf"(?P<closers>(?:{_CLOSING})*+)"
 )
 # Any stop; most are clear: a word of letters before, one space and a capital behind.
@@ -69,7 +69,7 @@ _NEXT = re.compile(
 )
 _LAST_TOKEN = re.compile(r"\S+\Z")
 _NO_WORD = re.compile(rf"[/–—{_OPENERS}{_CLOSERS}]")
-_ORDINAL = re.compile(r"(?<!\S)(\S{2,6}) \S{1,5}\Z")
+_ORDINAL = re.compile(r"(?<!\S)(\S{2,6}) (?!\d{3})\S{1,5}\Z")
 # Single letters with stops between them: U.S, z. B, т. д, J. K
 _LETTER_LAST = re.compile(r"(?:^|\W|\d)[^\W\d_]\Z")
 # A single letter after a number is a unit: 3.5 m, 7 h, 1897 г
@@ -77,6 +77,8 @@ _ACRONYM = re.compile(
     r"(?:(?P<number>\d ?)|(?<![\w.°’'])(?<!\w-))(?P<letters>[^\W\d_](?:\. ?[^\W\d_]){0,5})\Z"
 )
 _ROMAN = re.compile(r"[IVXLC]{2,}")
+# "3 . 5", as text recognition reads it, and "24. 12. 2024"
+_IN_NUMBER = re.compile(r"\b\d\d? \. \d{1,2}(?![\d.%])|\b\d\d?\. ?\d\d?\. \d{4}\Z")
 _ABBREVIATIONS = _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL
 _WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
@@ -97,7 +99,7 @@ _WORD_OR_NUMBER = re.compile(
 
 _QUOTES = re.compile(
     r"""“[^“”]{1,200}”|„[^„“”"]{1,200}[“”"]|«[^«»]{1,200}»|»[^«»]{1,200}«|「[^「」]{1,200}」|『[^『』]{1,200}』"""
-    r"""|"(?<![^\s(\[]")(?=\S)[^"]{0,199}(?<=\S)"(?!\w)|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
+    r"""|"(?<![^\s(\[\ue001]")(?=\S)[^"]{0,199}(?<=\S)"(?![^\W\u0590-\uffff])|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
 )
 _QUOTING = '"([`'
 _SPACE = re.compile(" *+")
@@ -110,6 +112,7 @@ _FOREIGN = re.compile(
     "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
     "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
 )
+_ENTITY = re.compile(r"&(?:(?P<space>nbsp|#160);|(?:quot|#34|[lr]dquo);(?=(?P<inside>\w)?))")
 _LETTER = re.compile(r"[^\W_]")
 # Emoji after a sentence's stop belong to the sentence.
 _EMOJI = re.compile(
@@ -121,6 +124,8 @@ _WORD_BEFORE = re.compile(
     r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4}|[^\W\d_]{2}(?=[!?]))[.!?…]+[”’\"')\]]*"
 )
 _WORD_BEHIND = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
+# พ.ร.บ, ई.पू
+_SHORT_UNCASED = re.compile(r"(?:[^\W\d_][\u0590-\u1fff]?\.){1,5}")
 _NAME_ENDING = re.compile(
     r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
 )
@@ -167,10 +172,20 @@ def split(text: str) -> list[Piece]:
 
 def flatten(text: str) -> str:
     """Replace characters that hide a stop; offsets stay the same."""
+    if "&" in text:
+        text = _ENTITY.sub(_read_entity, text)
     if text.isascii() and text.isprintable():
         return text
     # An opening single quote is often an apostrophe (‘n Go, ‘90s).
     return _FOREIGN.sub(" ", text).replace("‘", "’")
+
+
+def _read_entity(entity: re.Match[str]) -> str:
+    """Replace an entity by spaces or by a quotation mark and brackets of the same length."""
+    length = len(entity[0])
+    if entity["space"]:
+        return " " * length
+    return '"'.rjust(length, _OPENING_TAG) if entity["inside"] else '"'.ljust(length, _CLOSING_TAG)
 
 
 def _trimmed(text: str, start: int, end: int, before: str | None) -> Piece:
@@ -380,9 +395,10 @@ def _ends_without_space(flat: str, stop: re.Match[str], at: int, end: int) -> bo
     before, after = flat[stop.start() - 1 : stop.start()], flat[at]
     if _WIDE_STOP.search(flat, stop.start(), stop.end()):
         return not (before.isdigit() and after.isdigit())
-    if _FIRST_WITHOUT_CASE <= after < _CLOSING_TAG:
-        return before >= _FIRST_WITHOUT_CASE or stop["stops"] != "."
     left = _LAST_TOKEN.search(flat, max(0, at - _LONGEST_WORD), at)
+    if _FIRST_WITHOUT_CASE <= after < _CLOSING_TAG:
+        is_abbreviated = left is not None and _SHORT_UNCASED.fullmatch(left[0]) is not None
+        return stop["stops"] != "." or (before >= _FIRST_WITHOUT_CASE and not is_abbreviated)
     right = flat[at : min(end, at + _LONGEST_WORD)].split(" ", 1)[0]
     following = _WORD_BEHIND.fullmatch(right)
     if left is None or following is None or not _WORD_BEFORE.fullmatch(left[0]):
@@ -402,12 +418,12 @@ def _ends_before_space(flat: str, stop: re.Match[str], at: int, unit: Block) -> 
     last = _last_word(flat, unit.start, stop.start())
     if word.islower():  # eBay and mRNA begin sentences
         return _ends_before_lower_case(stop, last or flat[stop.start() - 1], following)
-    if stops in {"…", "..."}:
+    if stops in {"…", "...", ". . .", ". . . ."}:
         # " … " stands for words left out.
         return last != "" or (len(word) > 1 and _is_starter(following))
     if stops != "." or not _STOPS.isdisjoint(stop["closers"]):
         return True
-    if last.isdigit() or _ROMAN.fullmatch(last):
+    if not last or last.isdigit() or _ROMAN.fullmatch(last):
         return _is_starter(following) or not _is_ordinal(flat, stop.start(), word)
     return _is_final(flat, stop.start(), last, following)
 
@@ -444,10 +460,12 @@ def _is_starter(following: re.Match[str]) -> bool:
 
 
 def _is_ordinal(flat: str, at: int, word: str) -> bool:
-    """Return True if the number before a stop is a German ordinal."""
+    """Return True if the number before a stop is a German ordinal, or part of another number."""
     before = _ORDINAL.search(flat, max(0, at - _LONGEST_WORD), at)
-    return word in WORDS["german_months"] or bool(
-        before and before[1].lower() in WORDS["german_ordinal"]
+    return (
+        word in WORDS["german_months"]
+        or bool(before and before[1].lower() in WORDS["german_ordinal"])
+        or _IN_NUMBER.search(flat, max(0, at - 7), at + 6) is not None
     )
 
 
@@ -455,6 +473,7 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     """Return True if the word before a stop may end a sentence before another word."""
     word, after = following["word"] or "0", following["after"]
     is_starter, low = _is_starter(following), last.lower()
+    is_street = low.endswith("str")  # Hauptstr. 12
     # A mark, such as a vowel of Arabic, does not end a word.
     is_letter = _LETTER_LAST.search(last) and category(last[-2:-1] or " ")[0] != "M"
     chain = _ACRONYM.search(flat, max(0, at - 20), at) if is_letter else None
@@ -463,8 +482,8 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
         return False
     if low in _FINAL_BEFORE_CAPITAL:
         return word.isalpha() and not _ROMAN.fullmatch(word) and (len(word) > 1 or after == " ")
-    if chain and chain["number"] and word.isalpha():
-        # 5 m and 30K end a sentence; the L of 39 L. Ed. does not.
+    if chain and chain["number"] and word.isalpha() and (word, after) != ("C", "."):
+        # 5 m and 30K end a sentence; the L of 39 L. Ed. and the a of 52 a. C. do not.
         return chain["letters"].islower() or not chain["number"].endswith(" ")
     # MS is not Ms.
     if low in _NEVER_FINAL and (not last.isupper() or word.isupper()):
@@ -473,7 +492,7 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
         letters = chain["letters"].replace(" ", "")
         is_open = len(letters) > 1 and letters[0].islower()
         return is_starter and (not is_open or letters.lower() in _FINAL_BEFORE_STARTER)
-    return is_starter or not (_is_plural(last) or low in _FINAL_BEFORE_STARTER)
+    return is_starter or not (_is_plural(last) or is_street or low in _FINAL_BEFORE_STARTER)
 
 
 GENERAL = Splitter("general", 1, split)

@@ -56,7 +56,10 @@ _INITIALS = r"(?:[^\W\d_]\.[ -]?){1,3}"
 _REFERENCE = re.compile(
     r"\s*+(?:[-*•] |\[\w{1,12}\] |\d{1,3}\. )?(?:"
     rf"{_NAME}(?: {_NAME})?, {_INITIALS}.{{0,300}}{_YEAR}"
-    rf"|(?<=[\].] ){_INITIALS}{_NAME}.{{0,300}}{_YEAR})"
+    rf"|(?<=[\].] ){_INITIALS}{_NAME}.{{0,300}}{_YEAR}"
+    # "Smith J, Doe A. Title. J Harb. 2020;12(3):45-67."
+    rf"|{_NAME}(?: {_NAME})? [A-Z]{{1,3}}(?:[,.]| et al)"
+    rf".{{0,300}}(?:{_YEAR}[^.]{{0,15}};\d|; {_YEAR}\.))"
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]")
@@ -244,9 +247,11 @@ def _continues(text: str, first: Line, last: Line, line: Line, *, is_wrap: bool)
     if line.kind == "log":
         # The number of a subtitle, above its time.
         return last is first and before.isdigit()
+    is_bare = last.kind in {"item", "log"} and not _LETTER.search(before)
+    if line.kind == "item" and last.kind == "log":
+        return is_bare  # "- Who is it?" below the time of a subtitle
     if line.kind != "plain" or first.kind not in _RUNNING:
         return False
-    is_bare = last.kind in {"item", "log"} and not _LETTER.search(before)
     if is_bare or last.kind == "log" or before.endswith(_COMPLETE):
         return is_bare
     return is_wrap
