@@ -64,10 +64,22 @@ def joint_codes(first: Encoded, *others: Encoded) -> tuple[Codes, int]:
     """Return codes that rows share whose codes are equal in each column, and their number."""
     codes, size = first.codes, first.size
     for other in others:
-        both = codes.astype(np.int64) * other.size + other.codes
-        distinct, inverse = np.unique(both, return_inverse=True)
-        codes, size = inverse.astype(np.int32), len(distinct)
+        both, possible = codes.astype(np.int64) * other.size + other.codes, size * other.size
+        if possible <= _FEW * len(both):  # sorting takes ten times as long
+            present = np.zeros(possible, dtype=bool)
+            present[both] = True
+            codes, size = (
+                (np.cumsum(present, dtype=np.int32) - 1)[both],
+                int(np.count_nonzero(present)),
+            )
+        else:
+            distinct, inverse = np.unique(both, return_inverse=True)
+            codes, size = inverse.astype(np.int32), len(distinct)
     return codes, size
+
+
+_FEW = 4
+"""Possible pairs of values to a row, at most, that are counted without sorting."""
 
 
 def combined(first: Encoded, second: Encoded, *others: Encoded) -> Encoded:
@@ -128,7 +140,7 @@ def _opened(path: str) -> _Table:
 
 
 def _opened_texts(path: str) -> _Table:
-    is_csv = format_of(path) == "csv"
+    is_csv = format_of(path) in {"csv", "tsv"}
     columns, count = dict[str, list[Any]](), 0
     for names, rows in groupby(_text_rows(READERS[format_of(path)](path)), tuple):
         values = [tuple(row.values()) for row in rows]

@@ -123,6 +123,7 @@ class MeasuredOutcomes:
             UsageError: no row has the column.
         """
         if self.numbers:
+            list(watch(self.numbers.least_supported()))
             return summarize(self.numbers, self.numbers.metrics, by, intervals=intervals), []
         measured = [*self.chosen]
         column = (intervals.group if intervals else None) or ""

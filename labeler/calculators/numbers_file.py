@@ -49,7 +49,7 @@ from labeler.calculators.registry import (
     select_metrics,
     split_ids,
 )
-from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
+from labeler.calculators.summary import SHARE, SUPPORTED, GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import COMPARED, RowFacts, Tally, other_texts
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
@@ -358,6 +358,18 @@ class NumbersFile:
 
         columns = starmap(listed, RowFacts._field_defaults.items())
         return map(RowFacts._make, zip(*columns, strict=True))
+
+    def least_supported(self) -> Iterator[MetricsRow]:
+        """Yield the first two ids of each share of support; see :class:`CountedRows`."""
+        own = {m.id: self._complete(m) for m in self.metrics if m.id in {SUPPORTED, SHARE}}
+        if len(own) < 2:  # noqa: PLR2004 - both are needed
+            return
+        ids, parts = self._column("id"), combined(self._column("label"), self._answered, own[SHARE])
+        lacking = np.flatnonzero(own[SUPPORTED].where(lambda ratio: ratio == 0))
+        found = list[int]()
+        for _, places in split(parts, lacking):
+            found += sorted(places[np.unique(ids.codes[places], return_index=True)[1]])[:2]
+        yield from self.rows(np.array(sorted(found)))
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool

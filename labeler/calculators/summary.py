@@ -24,6 +24,8 @@ from labeler.sentences.display import Brief
 
 SUPPORTED = "adherence"
 """The metric of the headline: 1 for an answer whose every sentence is supported."""
+SHARE = "adherence_fraction"
+"""The metric by which records have the least support."""
 
 
 class BoundsJSON(TypedDict):
@@ -234,6 +236,12 @@ class CountedRows(Protocol):
 
     def models(self) -> Iterable[AnsweringModel]:
         """Return the models that answered."""
+
+    def least_supported(self) -> Iterator[MetricsRow]:
+        """Yield some rows, the two of each judge configuration with the least support among them.
+
+        None are yielded without the metrics ``adherence`` and ``adherence_fraction``.
+        """
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool

@@ -15,7 +15,7 @@ from labeler.calculators.intervals import Intervals
 from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
-from labeler.calculators.summary import SUPPORTED, SummaryRow
+from labeler.calculators.summary import SHARE, SUPPORTED, SummaryRow
 from labeler.calculators.summary_text import (
     Headline,
     conclusions,
@@ -328,7 +328,7 @@ class WorstIds:
     def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
         """Yield rows, and keep the ids of the worst."""
         for position, row in enumerate(rows):
-            share, supported = (row.metrics.get(one) for one in ("adherence_fraction", SUPPORTED))
+            share, supported = (row.metrics.get(one) for one in (SHARE, SUPPORTED))
             if share is not None and supported == 0:
                 own = self._found.setdefault(row.configuration, [])
                 if row.id not in {name for _, name in own}:  # a copy

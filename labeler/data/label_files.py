@@ -160,17 +160,22 @@ def holds_numbers(name: str) -> bool:
     return False
 
 
+def reject_numbers(name: str) -> None:
+    """Raise :class:`UsageError` if a file that labels are read from holds numbers."""
+    if holds_numbers(name):
+        raise UsageError(
+            f"{name} holds numbers, not labels: labeler metrics, check and compare read them; "
+            "texts, explanations and probabilities, as needed here, are in the label file only"
+        )
+
+
 def lines_of(name: str) -> Iterator[Line]:
     """Read the lines of a label file; rows of Parquet become lines of JSON.
 
     Raises:
         UsageError: the file holds numbers.
     """
-    if holds_numbers(name):
-        raise UsageError(
-            f"{name} holds numbers, not labels: labeler metrics, check and compare read them; "
-            "texts, explanations and probabilities, as needed here, are in the label file only"
-        )
+    reject_numbers(name)
     lines: Iterator[Line] = (
         _tables(name).read_label_lines(name) if is_table(name) else read_lines(name)
     )
@@ -253,9 +258,10 @@ def outcome_of(line: Line) -> AnyOutcome:
             if isinstance(error, UnknownName)
             else describe_faults(error, most=3, whole="line")
         )
+        numbers = "; numbers are read from named files" * line.where.startswith(f"{STDIO}:")
         raise UsageError(
             f"{line.where}: not a label record: {faults}; if these are rows, label them first: "
-            "labeler label ROWS -o labels.jsonl"
+            f"labeler label ROWS -o labels.jsonl{numbers}"
         ) from error
     if fault := None if isinstance(outcome, LabelFailure) else outcome.fault():
         raise UsageError(
@@ -386,11 +392,12 @@ class LabelView(Sequence[Outcome]):
         path: the file; other outcomes in it, such as scores, are left out.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or holds numbers.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        reject_numbers(str(path))
         with file_errors(str(path)), self.path.open("rb") as file:
             self._state = _state(file)
 

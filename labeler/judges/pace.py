@@ -123,7 +123,7 @@ class Slot:
     async def __aenter__(self) -> None:
         await self.pace.take_slot()
         if self.pace.stopping.is_set():
-            self.pace.free_slot(clean=True)
+            self.pace.free_slot()
             raise Stopped
         self._token = _SLOT.set(self)
 
@@ -131,7 +131,9 @@ class Slot:
         if self._token:
             _SLOT.reset(self._token)
         if self.held:
-            self.pace.free_slot(clean=self.clean)
+            if self.clean:
+                self.pace.level.grow()
+            self.pace.free_slot()
 
 
 _SLOT: ContextVar[Slot | None] = ContextVar("slot", default=None)
@@ -218,7 +220,7 @@ class Pace:
         slot = _SLOT.get() if self.health.labels else None
         if slot is not None:
             slot.held = False
-            self.free_slot(clean=False)
+            self.free_slot()
         with suppress(Stopped):
             await self.unless_stopped(sleep(seconds))
         if slot is not None and not self.stopping.is_set():
@@ -358,13 +360,11 @@ class Pace:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.free_slot(clean=False)
+                self.free_slot()
             raise
 
-    def free_slot(self, *, clean: bool) -> None:
+    def free_slot(self) -> None:
         """Free a slot, and fill all free ones: the server with the fewest in use comes first."""
-        if clean:
-            self.level.grow()
         self.in_use -= 1
         for server in sorted(self._servers, key=_IN_USE):
             server.fill_slots()

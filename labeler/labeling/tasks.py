@@ -181,10 +181,13 @@ class PromptTasks:
             return  # without counting
         tokens = prompt_tokens(task)
         if tokens > most and not is_known(task.key):
+            fixed = _COUNTER.request([task.prompt.system_text], task.sent_schema)
+            remedy = "give it fewer documents, or choose a model with more context"
+            if fixed > most:
+                remedy = f"{fixed:,} of them are the same for each row: allow more"
             raise BadRow(
                 f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {source} "
-                f"allows {most:,}; the judge was not asked: give it fewer documents, or choose a "
-                "model with more context",
+                f"allows {most:,}; the judge was not asked: {remedy}",
                 reason=TOO_LONG,
             )
 
@@ -298,8 +301,7 @@ def label_tasks(
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
         UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; ``auto``, which has two prompts, names one in full; or no prompt
-            has as few tokens as allowed.
+            the other way round; or ``auto``, which has two prompts, names one in full.
     """
     is_blind, load = _is_blind(judge, options), _loader(judge, options)
     prompt, profile, file = str(options.prompt), options.profile, prompt_file(options.prompt)

@@ -221,9 +221,9 @@ class ReportData:
         self._ratios: dict[object, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
-        self.audit = audit_labels(checked(outcomes).through(self._added), by=by)
+        self.audit = audit_labels(checked(outcomes).through(self._added))
         if self._rows:
-            check_column(by, self._columns, "to part by")
+            check_column(by, self._columns, "to group by")
             check_unit(self._unit, self._columns)
         self._add_findings()
         self._leave_out_failed()

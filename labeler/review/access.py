@@ -169,7 +169,6 @@ class AnswerChange(Frozen):
 
     key: str = Field(max_length=MOST_NAME)
     """Key of the label, so an outdated page is noticed."""
-    annotator: Name
     before: str | None = Field(default=None, max_length=MOST_NAME)
     """Time of the answer that the page showed, so nobody overwrites an answer unseen."""
 

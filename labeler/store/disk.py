@@ -91,7 +91,8 @@ class DiskStore(LabelStore):
         self._writer: Writer | None = None
         try:
             if create:
-                self._writer = Writer(self.directory, notice or _LOG.warning)
+                checkpoint = self._database.checkpoint
+                self._writer = Writer(self.directory, notice or _LOG.warning, checkpoint)
         except BaseException:
             self._database.close()
             raise
@@ -243,6 +244,8 @@ _GROUP = 500
 """Most rows in one transaction: they share one flush, and a full disk may have room for some."""
 _DELAY = 0.005
 """Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
+_CHECKPOINT = 5.0
+"""Seconds between moves of rows from the log to the file, which may be copied without its log."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 """Seconds until the next attempt to write; pauses double up to this."""
@@ -263,13 +266,19 @@ class Writer:
         directory: of the store, whose file was checked; without one, diskcache makes it.
         notice: called on the writer's thread when labels have to wait, when that ends, or when
             labels are lost.
+        checkpoint: moves rows from the log to the file, every few seconds.
 
     Raises:
         StoreError: the file cannot be written.
     """
 
-    def __init__(self, directory: Path, notice: Callable[[str], None]) -> None:
-        self._directory, self._notice = directory, notice
+    def __init__(
+        self,
+        directory: Path,
+        notice: Callable[[str], None],
+        checkpoint: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._directory, self._notice, self._checkpoint = directory, notice, checkpoint
         with translated_errors(directory):
             self._cache: Any = diskcache.Cache(
                 str(directory), timeout=database.LOCK_TIMEOUT, disk=BytesDisk, **SETTINGS
@@ -313,8 +322,13 @@ class Writer:
                 time.sleep(_DELAY)
 
     def _run(self) -> None:
+        due = time.monotonic()
         while rows := self._next_rows():
             self._save(rows)
+            if time.monotonic() >= due:  # SQLite itself waits for a thousand pages
+                due = time.monotonic() + _CHECKPOINT
+                with suppress(StoreError, UsageError):  # the rows are safe in the log
+                    self._checkpoint()
         self._disconnect()
 
     def _next_rows(self) -> list[_Queued]:

@@ -309,7 +309,7 @@ def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
     assert batch_of(keys()[0]) == NAME
     assert batch_of("0" * 64) is None
     assert LabelCache(MemoryStore()).is_new
-    assert not LabelCache(MemoryStore(), pending=[batch_of]).is_new
+    assert not LabelCache(MemoryStore(), pending={"batch": batch_of}).is_new
 
 
 def test_a_label_that_is_collected_meanwhile_is_found() -> None:
@@ -321,7 +321,7 @@ def test_a_label_that_is_collected_meanwhile_is_found() -> None:
             store.put(record)
 
     task: Any = SimpleNamespace(key=record.key)
-    assert LabelCache(store, pending=[Collected()]).find(task) == record
+    assert LabelCache(store, pending={"batch": Collected()}).find(task) == record
 
 
 # What is damaged

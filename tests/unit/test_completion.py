@@ -157,7 +157,7 @@ _CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
     [
         (_OPENAI, {"prompt_tokens_details": {"cached_tokens": 2}}, (3, 4, 2, 0)),
         (_OPENAI, {"prompt_tokens_details": None, "cached_tokens": 2}, (3, 4, 2, 0)),  # Moonshot
-        (_OPENAI, {"prompt_cache_hit_tokens": 2, "prompt_cache_miss_tokens": 1}, (3, 4, 2, 0)),
+        (_OPENAI, {"prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 0}, (3, 4, 3, 0)),
         (_OPENAI, {"prompt_tokens_details": {"cached_tokens": True}}, (3, 4, 0, 0)),
         (_OPENAI, {"prompt_tokens": True}, None),
         (_OPENAI, {"prompt_tokens": "100"}, None),

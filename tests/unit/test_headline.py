@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import labeler
 from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.calculators.export import write_numbers
+from labeler.calculators.measuring import MeasuredOutcomes
+from labeler.calculators.outcomes import measurable, measure_outcomes
 from labeler.calculators.summary_text import conclusions, headline
 from labeler.calculators.tables import WorstIds, worst_records
 from labeler.comparing.compare import compare, compare_runs
@@ -184,7 +186,11 @@ def test_a_report_begins_like_the_table_of_its_labels(
 ) -> None:
     """Labels without a value, failures alone, each judge by its name; of groups the lowest."""
     found = write_report(outcomes, tmp_path / "r.html", name="x").conclusions
-    assert sorted(found) == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
+    write_numbers(measure_outcomes(outcomes, facts=True), {}, tmp_path / "numbers.csv")
+    for source in (outcomes, tmp_path / "numbers.csv"):
+        worst = WorstIds()
+        rows, _ = MeasuredOutcomes(measurable(source)).summaries(None, Intervals(), worst.watch)
+        assert sorted(found) == conclusions(rows, worst)
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
     assert texts.index(" ".join(found)) < texts.index("labeled ·")
     of_groups = labels("SHSS")

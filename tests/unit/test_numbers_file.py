@@ -22,6 +22,7 @@ from labeler.calculators.intervals import Intervals
 from labeler.calculators.numbers_file import NumbersFile
 from labeler.calculators.outcomes import stored_outcomes
 from labeler.cli import run
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.version import __version__
 from support.any_labels import random_label
@@ -312,6 +313,8 @@ def test_what_a_numbers_file_cannot_give_is_an_error(
     paths = {"LABELS": labels} | {form.upper(): path for form, path in numbers.items()}
     code, _, err = labeler_command(*(paths.get(word, word) for word in command.split()))
     assert (code, REFUSED[command] in err) == (2, True)
+    with pytest.raises(UsageError, match="holds numbers"):
+        labeler.load(numbers["jsonl"])
 
 
 def test_rows_that_are_not_labeled_yet_are_no_numbers(

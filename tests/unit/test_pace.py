@@ -176,6 +176,12 @@ def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
         assert sum(level.limited(number) for number in numbers) == 1
         levels.append(level.limit)
     assert levels == [8, 4, 3]
+    level, answers = Level(10**9, lambda: 0.0), 0
+    assert sum(level.limited(level.sent()) for _ in range(4)) == 1
+    while level.limit < 20:  # with care near 16, where the excess began
+        level.grow()
+        answers += 1
+    assert answers == 1992
 
 
 def paced(limits: Limits | None = None, *, places: int = 4) -> tuple[Pace, list[str]]:
@@ -260,6 +266,7 @@ async def test_a_canceled_wait_takes_no_slot() -> None:
     rests.cancel()
     await asyncio.gather(second, third, rests, return_exceptions=True)
     await hold_slot(pace, asyncio.sleep)
+    assert pace.in_use == 0
 
 
 # Buckets

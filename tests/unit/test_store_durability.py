@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import shutil
 import signal
 import sqlite3
 import time
@@ -99,6 +100,16 @@ def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -
     assert list(store) == [sample_record(1)]
     assert store.failure(sample_record(2).key) == sample_failure(2)
     assert not disk.once
+
+
+def test_a_copy_of_the_file_alone_has_the_labels_of_some_seconds_ago(tmp_path: Path) -> None:
+    """Backups may leave its log out."""
+    with DiskStore(tmp_path / "s") as store:
+        for number in (1, 2):
+            assert store.put(sample_record(number)).result(10)
+        shutil.copytree(tmp_path / "s", tmp_path / "copy", ignore=lambda *_: ["cache.db-wal"])
+    with DiskStore(tmp_path / "copy", create=False) as copy:
+        assert sample_record(1) in copy
 
 
 def test_nothing_is_acknowledged_while_writes_fail(disk: Disk, store: DiskStore) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
-from labeler.errors import validation_faults
+from labeler.errors import plain_fault, validation_faults
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
@@ -178,7 +178,10 @@ class AttemptLog:
             return ObservedError("empty", facts=facts), ""
         fault = validation_faults(error)[0]
         place = plain_code(".".join(("answer", *map(str, fault["loc"]))))  # may quote a document
-        return ObservedError("malformed"), f"{fault['type']} in {place or 'a field'}"
+        what = fault["type"]
+        if what == "value_error":  # the words are ours
+            what = plain_fault(fault["msg"])
+        return ObservedError("malformed"), f"{what} in {place or 'a field'}"
 
     def in_vain(self) -> dict[str, Any]:
         """Return the facts of a record that got no usable answer, for its error."""

@@ -305,7 +305,7 @@ class Access:
         if status in _MAYBE_UNAUTHORIZED:
             rule = find_rule(response_error(await response.read(), status))
             is_rejected = rule.reason == "authentication"
-        self._is_accepted |= response.is_success and key is self._key
+        self._is_accepted |= response.is_success
         return await self._key_after(key) if is_rejected else None
 
     async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:

@@ -247,7 +247,9 @@ def unsent(found: list[Batch], stuck: Collection[str] = ()) -> list[Batch]:
     waiting = [
         batch
         for batch in found
-        if batch.state in UNSENT and batch.name.rpartition("-")[0] not in opened
+        if batch.state in UNSENT
+        and batch.name not in stuck
+        and batch.name.rpartition("-")[0] not in opened
     ]
     fresh = [batch for batch in waiting if not batch.crowded_out]
     under_way = {one.name for one in found if one.state == "created" and one.status not in ENDED}
