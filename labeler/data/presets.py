@@ -304,8 +304,8 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     """Return columns such as ``context_1`` and ``context_2``, in the order of their numbers.
 
     Numbers may be letters. Of several groups it is the one whose name means documents most clearly.
-    One column alone is a group if it is the first, by a digit. Next to ``answer_a`` and ``answer_b``
-    the columns ``context_a`` and ``context_b`` are no list: each answer has one of them.
+    One column alone is a group if it is the first, by a digit. There are none for ``context_a`` and
+    ``context_b`` next to ``answer_a`` and ``answer_b``: each answer has its own.
     """
     groups = defaultdict[tuple[str, str, bool], list[tuple[str, str]]](list)
     for name, value in row.items():

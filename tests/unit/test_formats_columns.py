@@ -448,6 +448,6 @@ def test_columns_of_a_flattened_list_are_the_documents(form: str, marks: str) ->
     ],
 )
 def test_other_numbered_columns_are_no_documents(columns: dict[str, Any]) -> None:
-    """Numbers, years, languages, a letter alone, other meanings, and one for each of two answers."""
+    """Numbers, years, languages, a letter alone, other meanings, one for each answer."""
     (row,) = open_rows([{"question": "Q?", "response": "R.", **columns}])
     assert row.lacks == {"documents"}
