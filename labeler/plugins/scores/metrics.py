@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import (
-    QUESTION,
     Identity,
     MetricsRow,
     failed_row,
@@ -230,7 +229,7 @@ class Configuration:
             {metrics.score.id: value, metrics.passed.id: passed},
             label,
             printed_versions(metrics),
-            metadata={QUESTION: first.question, **first.metadata},
+            metadata=dict(first.metadata),
             identity=Identity.of(id_, label, first.key),
             question=question_digest(first.question),
             answered=AnsweringModel.of_several([one.answered for one in case.scores]),
