@@ -11,7 +11,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -99,25 +99,41 @@ def load(
     return found
 
 
+def call_declared(
+    group: str, name: str, function: Callable[..., Any], *given: object, **named: object
+) -> Any:  # noqa: ANN401 - of any type
+    """Call what a package declares, or a function that this returned; errors name the package.
+
+    Raises:
+        ExtensionError: instead of any error but those that are written for people.
+    """
+    points = offered(group)
+    with blaming(points[name], LabelerError) if name in points else nullcontext():
+        if not callable(function):
+            raise TypeError(f"it gave {type(function).__name__}, not a function")
+        return function(*given, **named)
+
+
 @contextmanager
-def blaming(point: EntryPoint) -> Iterator[EntryPoint]:
+def blaming(point: EntryPoint, passing: type[Exception] = ExtensionError) -> Iterator[EntryPoint]:
     """Name the package of an entry point in errors of its code.
 
     Raises:
-        ExtensionError: instead of any error but those that our own code means.
+        ExtensionError: instead of any error but ``passing`` ones, and those that our own code
+            means.
     """
     try:
         yield point
     except (Exception, SystemExit) as error:
-        if isinstance(error, LabelerError if is_own(point) else ExtensionError):
+        if isinstance(error, (LabelerError, OSError) if is_own(point) else passing):
             raise
         remedy = outdated() or "; install another version of the package, or uninstall it"
         if is_own(point) and point.extras and isinstance(error, ImportError):
             remedy = f"; {install_command(point.extras[0])}"
         name, _, _ = point.name.partition(" ")
         raise ExtensionError(
-            f"{name!r} of {point.group} comes from {package_of(point)}, which cannot load it "
-            f"({point.value}): {type(error).__name__}: {error}{remedy}"
+            f"{name!r} of {point.group}, from {package_of(point)} ({point.value}), fails: "
+            f"{type(error).__name__}: {error}{remedy}"
         ) from error
 
 

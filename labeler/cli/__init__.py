@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
+from traceback import extract_tb
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -123,6 +124,10 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
             sys.stdout.flush()
         except BrokenPipeError:  # which typer would report as a failure
             raise ReaderGone(pipe_closed) from None
+        except SystemExit as error:  # of a user's or a package's code
+            place = [one for one in extract_tb(error.__traceback__) if one.line][-1]
+            where = f"{place.filename}:{place.lineno}: {place.line}"
+            raise UsageError(f"{where}: it ended labeler; return or raise an error") from error
         return result
 
     return get_command(single)

@@ -33,6 +33,7 @@ from labeler.data.label_files import write_outcomes
 from labeler.data.lines import STDIO
 from labeler.data.options import RowsOptions
 from labeler.errors import UsageError
+from labeler.extensions import call_declared
 from labeler.judges.opening import open_judge, open_judges, price_of_run
 from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
@@ -111,7 +112,10 @@ def label(
         voting = {"judges": given.judges, "repeat": given.repeat > 1}
         blind = given.relevance == BLIND
         _reject(engine, LOCAL, otel_events=otel_events, relevance=blind, **voting)
-        return label_on_machines(rows, given, output, workers)
+        code: int = call_declared(
+            "engines", engine, label_on_machines, rows, given, output, workers
+        )
+        return code
     _reject(LOCAL, "ray", workers=workers)
     if output is None and not sys.stdout.isatty():
         output = STDIO

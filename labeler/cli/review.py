@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from labeler.review.plan_reading import PlanReading
     from labeler.review.session import ReviewSession, ReviewSettings
 
-DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
+METRICS = "relevance,utilization,completeness,adherence"
+"""Metrics that the app shows: people correct what these are computed from."""
 
 Plan = Annotated[
     str | None,
@@ -51,14 +52,6 @@ Order = Annotated[
 ]
 Corrections = Annotated[
     str | None, typer.Option(help="Corrections file; by default next to the labels.")
-]
-MetricIds = Annotated[
-    str,
-    typer.Option(
-        "--metrics",
-        help="Metrics to show, comma-separated; by default those of TRACe.",
-        show_default=False,
-    ),
 ]
 
 
@@ -83,7 +76,6 @@ def review(
         bool, typer.Option("--blind", help="Hide the judge's verdicts until you have judged.")
     ] = False,
     corrections: Corrections = None,
-    ids: MetricIds = DEFAULT_METRICS,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on this machine; 0 picks a free one.")
     ] = 0,
@@ -109,12 +101,11 @@ def review(
     settings = ReviewSettings(
         name=labels,
         annotator=_name(annotator),
-        fixed=annotator is not None or blind,
         queue=queue,
         blind=blind,
     )
     path = corrections_path(labels) if corrections is None else corrections
-    session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed, doubt=doubt)
+    session = _session(labels, path, settings, sample=sample, seed=seed, doubt=doubt)
     code = _serve(session, port, open_browser=open_browser)
     _conclude(session, labels)
     raise typer.Exit(code)
@@ -163,7 +154,6 @@ def _session(
     path: str | Path,
     settings: ReviewSettings,
     *,
-    ids: str,
     sample: int | None,
     seed: int,
     doubt: str | None,
@@ -171,7 +161,6 @@ def _session(
     from labeler.review.label_set import LabelSet, queue_places
     from labeler.review.session import CorrectionsLog, ReviewSession
 
-    metrics = select_metrics(ids)
     log = CorrectionsLog(CorrectionsFile(path))
     log.file.check_appendable()
     if not log.file.path.parent.is_dir():
@@ -182,7 +171,7 @@ def _session(
     log.snapshot()  # report an unreadable file before the audit
     label_set = LabelSet(
         api.read_labels(labels),
-        metrics,
+        select_metrics(METRICS),
         doubt=_ranking(doubt) if settings.queue == "doubtful" else None,
         name=labels,
     )

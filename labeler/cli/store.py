@@ -22,7 +22,7 @@ from labeler.data.lines import rewrite_without
 from labeler.data.options import DEFAULT_STORE, ExampleOptions
 from labeler.data.rows import RowStream
 from labeler.errors import UsageError
-from labeler.extensions import every
+from labeler.extensions import call_declared, every
 from labeler.judges.prompting import (
     DECISIONS,
     Message,
@@ -73,7 +73,7 @@ def merge(
         if (kept := corrections_path(store)).is_file():
             where = Path(into, kept.name)
             notify(f"  not copied: {kept} holds what people said; add its lines to {where}")
-        pending: list[object] = [*pending_labels(store)]
+        pending: list[object] = [*pending_labels(store).values()]
         if coming := sum(len(one) for one in pending if isinstance(one, Sized)):
             notify(
                 f"  not copied: {plural(coming, 'label')} of {store} in open batches: collect them "
@@ -195,7 +195,9 @@ def _delete_traces(stores: Stores, selection: RowSelection, *, dry_run: bool) ->
     for folder, _, found in stores:
         counts.update(found.kinds)
         for name, delete in every("deletions").items():
-            counts[f"{name} request"] += delete(folder, selection, found.keys, dry_run=dry_run)
+            given = delete, folder, selection, found.keys
+            deleted = call_declared("deletions", name, *given, dry_run=dry_run)
+            counts[f"{name} request"] += deleted or 0
         corrections = CorrectionsFile(corrections_path(folder))
         said = [
             event

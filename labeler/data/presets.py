@@ -263,8 +263,6 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
             known = ranked.get(field)
             if path != field and (not known or place < known[0]) and _fits(field, value):
                 ranked[field] = (place, path, value)
-    if ranked.get("reference", ())[1:] == ranked.get("response", ())[1:]:
-        ranked.pop("reference", None)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
@@ -272,6 +270,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         others = [one for one in columns if isinstance(one, str) and columns[one] and one != name]
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = ((), close[0], columns[close[0]])
+    if ranked.get("reference", ())[1:] == ranked.get("response", ())[1:]:
+        ranked.pop("reference", None)
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {
@@ -304,7 +304,8 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     """Return columns such as ``context_1`` and ``context_2``, in the order of their numbers.
 
     Numbers may be letters. Of several groups it is the one whose name means documents most clearly.
-    One column alone is a group if it is the first, by a digit.
+    One column alone is a group if it is the first, by a digit. There are none for ``context_a`` and
+    ``context_b`` next to ``answer_a`` and ``answer_b``: each answer has its own.
     """
     groups = defaultdict[tuple[str, str, bool], list[tuple[str, str]]](list)
     for name, value in row.items():
@@ -313,11 +314,19 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
             mark = found[2].lower()
             groups[found[1], found[3], mark.isdecimal()].append((mark, name))
     ranked = [
-        (meaning[1], names)
+        (meaning[1], names, {mark for mark, _ in marks})
         for (stem, _, _), marks in groups.items()
         if (meaning := meaning_of(stem)) and meaning[0] == "documents" and (names := _sorted(marks))
     ]
-    return min(ranked)[1] if ranked else []
+    _, names, numbers = min(ranked, default=(0, [], set()))
+    answered = {mark for one in groups.items() if _means_response(one[0][0]) for mark, _ in one[1]}
+    are_of_pairs = answered == numbers or (answered < numbers and "response" in row)
+    return [] if answered and are_of_pairs else names
+
+
+def _means_response(stem: str) -> bool:
+    meaning = meaning_of(stem)
+    return meaning is not None and meaning[0] == "response"
 
 
 def _sorted(marked: list[tuple[str, str]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
-from labeler.extensions import every
+from labeler.extensions import call_declared, every
 from labeler.judges.concurrency import Health
 from labeler.judges.judge import Judge, ModeRejected, UnusableAnswer
 from labeler.judges.pace import Stopped, current, wake
@@ -37,8 +37,8 @@ PendingLabels = Callable[[str], str | None]
 """Names the batch, or the like, that a label with a key will come from; ``None`` if none will."""
 
 
-def pending_labels(folder: Path | None) -> list[PendingLabels]:
-    """Return functions that find labels that are bought already and still to come.
+def pending_labels(folder: Path | None) -> dict[str, PendingLabels]:
+    """Return functions, by name, that find labels that are bought already and still to come.
 
     Installed packages declare them in the group ``labeler.pending``: functions from the folder of a
     store to such a function.
@@ -49,7 +49,8 @@ def pending_labels(folder: Path | None) -> list[PendingLabels]:
     Raises:
         ExtensionError: a package cannot load, or is not declared; its labels would be bought twice.
     """
-    return [pending_in(folder) for pending_in in every("pending").values()] if folder else []
+    found = every("pending") if folder else {}
+    return {name: call_declared("pending", name, make, folder) for name, make in found.items()}
 
 
 class Settled(NamedTuple):
@@ -118,7 +119,7 @@ class LabelCache:
 
     store: LabelStore
     retry_failed: bool = False
-    pending: Sequence[PendingLabels] = ()
+    pending: Mapping[str, PendingLabels] = field(default_factory=dict)
     events: RunEvents = field(default_factory=RunEvents)
     served: ServedLabels = field(default_factory=ServedLabels)
     _waited: bool = field(default=False, init=False)
@@ -131,7 +132,7 @@ class LabelCache:
     @property
     def is_new(self) -> bool:
         """True without any record, and without a pending label."""
-        return not len(self.store) and not any(self.pending)
+        return not len(self.store) and not any(self.pending.values())
 
     def find(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, or a failure if its label is pending."""
@@ -151,7 +152,11 @@ class LabelCache:
 
     def batch_of(self, key: str) -> str | None:
         """Return the name of the batch that may still answer a key."""
-        return next(filter(None, (pending(key) for pending in self.pending)), None)
+        for name, pending in self.pending.items():
+            batch: str | None = call_declared("pending", name, pending, key)
+            if batch:
+                return batch
+        return None
 
     async def judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge and save the outcome, unless another run did so meanwhile.

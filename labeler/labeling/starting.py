@@ -119,7 +119,7 @@ def _declared_listeners() -> Iterator[OnEvent]:
     for name in offered("listeners"):
         try:
             listener: OnEvent | None = load("listeners", name)()
-        except Exception as error:  # noqa: BLE001 - anyone may register a listener
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - anyone may register a listener
             _LOG.warning("listener %s: %s", name, error)
         else:
             yield from [_harmless(name, listener)] if listener else ()
@@ -133,7 +133,7 @@ def _harmless(name: str, listener: OnEvent) -> OnEvent:
         try:
             for one in heard:
                 one(event)
-        except Exception as error:  # noqa: BLE001 - labels are paid for
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - labels are paid for
             heard.clear()
             _LOG.warning("listener %s failed: %s: %s", name, type(error).__name__, error)
 

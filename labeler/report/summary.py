@@ -51,9 +51,6 @@ _MIN_PAIRS = 2
 SYMBOLS: Mapping[str, str] = _WORDS["symbols"]
 """Patterns of symbols in the metrics' formulas, with their explanations in order."""
 
-MAX_REASONS = 20
-"""Maximum reasons of failures listed; the browser filters by any."""
-
 
 class Line(NamedTuple):
     """A summary row with its plot.
@@ -89,14 +86,12 @@ class Summary:
 
     def __init__(self, data: ReportData, calibration: Calibration | None = None) -> None:
         reasons = Counter(entry.failed for entry in data.entries if entry.failed is not None)
-        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         self.unlabeled = reasons.total()
         self.labeled = len(data.entries) - self.unlabeled
         self.failed = [
             (reason, count, filter_text({"failed": reason}))
-            for reason, count in ranked[:MAX_REASONS]
+            for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
         ]
-        self.more_reasons = max(0, len(ranked) - MAX_REASONS)
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
         labeled = Counter(one.signature for one in data.entries if one.failed is None)
@@ -280,24 +275,17 @@ class ConfigurationSummary:
     @property
     def checks(self) -> list[dict[str, Any]]:
         """The checks that apply to some record, the most frequent findings first."""
-        counts = []
-        for check in self._data.audit.checks:
-            own = [row for row in self._checked if row.check is check]
-            flagged, records = sum(row.flagged for row in own), sum(row.records for row in own)
-            if not records:
-                continue
-            groups = {visible(row.group): row for row in own if row.group is not None}
-            listed = [(name, groups.get(name)) for name in self._data.largest]
-            found = {
-                "check": check,
-                "flagged": flagged,
-                "records": records,
-                "plot": charts.draw_bar(flagged / records),
-                "filter": filter_text({"check": check.id}, *self._filters),
-                "groups": [(name, row) for name, row in listed if row and row.flagged],
+        applied = [row for row in self._checked if row.records]
+        return [
+            {
+                "check": row.check,
+                "flagged": row.flagged,
+                "records": row.records,
+                "plot": charts.draw_bar(row.flagged / row.records),
+                "filter": filter_text({"check": row.check.id}, *self._filters),
             }
-            counts.append((flagged / records, found))
-        return [found for _, found in sorted(counts, key=lambda one: -one[0])]
+            for row in sorted(applied, key=lambda row: -row.flagged / row.records)
+        ]
 
 
 def _reliability_plot(one: Reliability) -> Chart:

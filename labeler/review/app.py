@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -29,8 +28,6 @@ from labeler.review.access import (
     M,
     PlanAnswer,
     ReviewAnswer,
-    Withdrawal,
-    check_name,
     read_message,
 )
 from labeler.review.plan_reading import PlanReading
@@ -92,14 +89,12 @@ _RECORD = "records/{position:int}"
 def _requests(session: ReviewSession | PlanReading) -> Iterator[tuple[Any, ...]]:
     """Yield method, path and function of each request, and what reads its arguments."""
     yield "GET", "overview", session.overview
+    yield "GET", _RECORD, session.show, _position
     if isinstance(session, PlanReading):
-        yield "GET", _RECORD, session.show, _position
         yield "POST", _RECORD, session.save, _position, _message(PlanAnswer)
     else:
         yield "GET", "statistics", ReviewStatistics(session).view
-        yield "GET", _RECORD, session.show, _position, _annotator
         yield "POST", _RECORD, session.save, _position, _message(ReviewAnswer)
-        yield "POST", f"{_RECORD}/withdrawal", session.withdraw, _position, _message(Withdrawal)
 
 
 def _answering(
@@ -132,16 +127,6 @@ async def _position(request: Request) -> int:
 
 def _message(kind: type[M]) -> Callable[[Request], Awaitable[M]]:
     return lambda request: read_message(request, kind)
-
-
-async def _annotator(request: Request) -> str:
-    names = request.query_params.getlist("annotator")
-    if len(names) != 1 or len(request.query_params.multi_items()) != 1:
-        raise HTTPException(422, "name one annotator")
-    try:
-        return check_name(names[0])
-    except ValidationError:
-        raise HTTPException(422, "an annotator's name is a short text in one line") from None
 
 
 def _page(session: ReviewSession | PlanReading) -> Page:

@@ -31,7 +31,7 @@ from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import View, record_view
-from labeler.review.access import AnswerChange, ReviewAnswer, Withdrawal
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet
 
 
@@ -42,14 +42,12 @@ class ReviewSettings:
     Attributes:
         name: name of the labels under review.
         annotator: the person who reviews.
-        fixed: whether nobody else may review in this session; always true if ``blind``.
         queue: order of the records.
         blind: whether the judge's verdicts are hidden until the person has judged.
     """
 
     name: str
     annotator: str
-    fixed: bool = False
     queue: Queue = "order"
     blind: bool = False
 
@@ -88,15 +86,14 @@ class ReviewSession:
         settings = self.settings
         return {
             "annotator": settings.annotator,
-            "fixed": settings.fixed,
             "queue": settings.queue,
             "labels": len(self.labels),
             "blind": settings.blind,
             "checks": {one.id: {"title": one.title, "why": one.why} for one in CHECKS.values()},
-            "counts": self._counts(self.log.snapshot(), settings.annotator, len(self.places) - 1),
+            "counts": self._counts(self.log.snapshot(), len(self.places) - 1),
         }
 
-    def show(self, position: int, annotator: str) -> View:
+    def show(self, position: int) -> View:
         """Return a record without what the annotator must not see yet.
 
         Returns:
@@ -105,32 +102,35 @@ class ReviewSession:
             :data:`ANSWER_FIELDS`; ``None`` without one.
 
         Raises:
-            HTTPException: the position does not exist, or the session is another annotator's.
+            HTTPException: the position does not exist.
         """
-        self._check_annotator(annotator)
-        return self._view(position, annotator, self._record(position))
+        return self._view(position, self._record(position))
 
     def save(self, position: int, answer: ReviewAnswer) -> View:
-        """Save an answer to a record; it is durable when this method returns.
+        """Save an answer to a record, or withdraw it; it is durable when this method returns.
 
         Raises:
-            HTTPException: the answer does not fit the record, the page is outdated, or the session
-                is another annotator's.
+            HTTPException: the answer does not fit the record, there is none to withdraw, or the
+                page is outdated.
         """
-        self._check_annotator(answer.annotator)
         record = self._record(position, answer.key)
+        key = (record.key, self.settings.annotator)
         with self._writing:
             snapshot = self.log.snapshot()
-            key = (record.key, answer.annotator)
-            _latest(snapshot, key, answer)
-            at = _time_of_answer(snapshot, key)
-            hidden = self._hides(snapshot, key)
+            latest = _latest(snapshot, key, answer)
+            at, hidden = _time_of_answer(snapshot, key), self._hides(snapshot, key)
+            if answer.answer is None:
+                if latest is None:
+                    raise HTTPException(409, "there is nothing to take back here")
+                changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
+                self.log.add(latest.model_copy(update=changes))
+                return self._view(position, record)
             opinion, judgment = _opinion(answer, record, hidden=hidden)
             self.log.add(
                 Correction(
                     key=record.key,
                     id=record.id,
-                    annotator=answer.annotator,
+                    annotator=self.settings.annotator,
                     at=at,
                     opinion=opinion,
                     judgment=judgment,
@@ -139,26 +139,7 @@ class ReviewSession:
                     queue="random" if record.key in snapshot.drawn else self.settings.queue,
                 )
             )
-        return self._view(position, answer.annotator, record)
-
-    def withdraw(self, position: int, withdrawal: Withdrawal) -> View:
-        """Withdraw a person's answer to a record.
-
-        Raises:
-            HTTPException: there is no answer to withdraw, or the page is outdated.
-        """
-        self._check_annotator(withdrawal.annotator)
-        record = self._record(position, withdrawal.key)
-        with self._writing:
-            key = (record.key, withdrawal.annotator)
-            snapshot = self.log.snapshot()
-            latest = _latest(snapshot, key, withdrawal)
-            if latest is None:
-                raise HTTPException(409, "there is nothing to take back here")
-            at = _time_of_answer(snapshot, key)
-            changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
-            self.log.add(latest.model_copy(update=changes))
-        return self._view(position, withdrawal.annotator, record)
+        return self._view(position, record)
 
     def hidden_keys(self, snapshot: Snapshot) -> frozenset[str]:
         """Return keys of the labels whose verdicts the session's annotator must not see yet."""
@@ -186,16 +167,9 @@ class ReviewSession:
             raise HTTPException(409, "another label is at this position now; load the page again")
         return record
 
-    def _check_annotator(self, annotator: str) -> None:
-        if self.settings.fixed and annotator != self.settings.annotator:
-            raise HTTPException(
-                403,
-                "this review app is for one annotator; others open their own with --annotator",
-            )
-
-    def _view(self, position: int, annotator: str, record: LabelRecord) -> View:
+    def _view(self, position: int, record: LabelRecord) -> View:
         snapshot = self.log.snapshot()
-        key = (record.key, annotator)
+        key = (record.key, self.settings.annotator)
         hidden = self._hides(snapshot, key)
         view = _without_verdicts(record)
         if not hidden:
@@ -209,11 +183,11 @@ class ReviewSession:
             "record": view,
             "judge": None if hidden else judgment_of(record.label).model_dump(mode="json"),
             "mine": _own_answer(snapshot.current.get(key), record),
-            "counts": self._counts(snapshot, annotator, position),
+            "counts": self._counts(snapshot, position),
         }
 
-    def _counts(self, snapshot: Snapshot, annotator: str, position: int) -> View:
-        latest = (snapshot.current.get((key, annotator)) for key in self.keys)
+    def _counts(self, snapshot: Snapshot, position: int) -> View:
+        latest = (snapshot.current.get((key, self.settings.annotator)) for key in self.keys)
         opinions = [one.opinion if one and self._is_done(one) else None for one in latest]
         counts = Counter(opinions)
         following = chain(range(position + 1, len(opinions)), range(position + 1))
@@ -257,7 +231,7 @@ def _opinion(
     return ("disagree" if differs else "agree"), own
 
 
-def _latest(snapshot: Snapshot, key: KeyAndAnnotator, change: AnswerChange) -> Correction | None:
+def _latest(snapshot: Snapshot, key: KeyAndAnnotator, change: ReviewAnswer) -> Correction | None:
     """Return a person's latest answer; ``None`` without one.
 
     Raises:

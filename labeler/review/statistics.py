@@ -7,18 +7,17 @@ that depend on the judge alone are computed once, so each further judgment costs
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
-from typing import get_args
 
 from labeler.calculators import measure
 from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.registry import plain_name
 from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
+from labeler.comparing.human_labels import HumanLabels, labels_of_corrections
 from labeler.comparing.human_matching import (
     Estimates,
     Judged,
@@ -28,16 +27,13 @@ from labeler.comparing.human_matching import (
     record_fields,
 )
 from labeler.comparing.sides import read_side
-from labeler.data.corrections import Correction, Opinion
+from labeler.data.corrections import Correction
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.file import independent
-from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts
 from labeler.report.views import View
-from labeler.review.label_set import metric_values
 from labeler.review.session import ReviewSession, Snapshot
-from labeler.sentences.characters import visible
 
 ByKey = Mapping[str, list[Correction]]
 """Corrections by label key."""
@@ -57,11 +53,7 @@ class ReviewStatistics:
         self._session, self._labels = session, session.labels
         self._drawn = session.keys if session.settings.queue == "random" else ()
         metrics = session.labels.metrics
-        # People do not correct claims.
-        self._correctable = [one for one in metrics if one.profile.output is GPTLabelingOutput]
-        self._correctable_names = frozenset([*(one.id for one in self._correctable), OVERALL])
         self._words = {one.id: plain_name(one) for one in metrics}
-        self._words[OVERALL] = "answers supported overall"
         self._lock = threading.Lock()
         self._latest: tuple[Snapshot, View] | None = None
         self._records: dict[str, LabelRecord] = {}
@@ -74,8 +66,8 @@ class ReviewStatistics:
 
         Means and agreements have the form that ``labeler agree`` publishes. In ``metrics``,
         ``judge`` is the judge's mean over all rows, ``estimate`` the PPI++ mean (``None`` if
-        nothing was drawn at random, or if the metric is of claims), ``overlaid`` the mean with
-        people's verdicts where they judged. ``among`` compares people with each other.
+        nothing was drawn at random), ``overlaid`` the mean with people's verdicts where they
+        judged. ``among`` compares people with each other.
         """
         snapshot = self._session.log.snapshot()
         with self._lock:
@@ -117,7 +109,6 @@ class ReviewStatistics:
             if agreement
             else [],
             "metrics": [] if is_blind else self._metric_means(corrections, estimates),
-            "annotators": _annotators([one for one in latest if one.key in self._labels.places]),
             "among": [one.as_json() for one in agreement.among] if agreement else [],
             "notes": [*self._notes_on_all(drawn), *notes],
         }
@@ -225,15 +216,14 @@ class ReviewStatistics:
         known = self._values.get((key, by))
         if known is None or known[0] != corrections:
             record = corrected(self._record(key), corrections)
-            known = corrections, metric_values(record, measure(record, self._correctable))
+            found = measure(record, self._labels.metrics).metrics
+            known = corrections, {name: ratio.value for name, ratio in found.items()}
             self._values[key, by] = known
         return known[1]
 
     def _overlaid(
         self, name: str, changed: Mapping[str, Mapping[str, float | None]]
     ) -> float | None:
-        if name not in self._correctable_names:
-            return None
         values = [*self._labels.values[name]]
         for key, found in changed.items():
             values[self._labels.places[key]] = found[name]
@@ -251,8 +241,6 @@ class ReviewStatistics:
         people = People(human, side)
         keys, found = self._labels.keys, {}
         for name in self._words:
-            if name not in self._correctable_names:
-                continue
             # From people's own verdicts where these define the metric, as labeler agree has it;
             # otherwise from each person's corrected labels.
             verdicts = people.of_records(name) if name in fields else self._of_people(name, drawn)
@@ -275,15 +263,6 @@ class ReviewStatistics:
 
 def _defined(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def _annotators(corrections: Sequence[Correction]) -> list[dict[str, str | int]]:
-    """Count each annotator's opinions."""
-    counts = Counter((one.annotator, one.opinion) for one in corrections)
-    return [
-        {"annotator": visible(name), **{one: counts[name, one] for one in get_args(Opinion)}}
-        for name in sorted({name for name, _ in counts})
-    ]
 
 
 _BLIND = (

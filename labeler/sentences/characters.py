@@ -54,6 +54,10 @@ def may_cite(text: str) -> bool:
     return (
         "[" in text
         or "</" in text
+        or "/>" in text
+        or "{" in text
+        or "$$" in text
+        or "turn0" in text
         or (not text.isascii() and not _MARKS.isdisjoint(text))
         or (any(map(text.__contains__, _NAMES)) and _NUMBERED.search(text) is not None)
         or (("(" in text or "（" in text) and _IN_PARENTHESES.search(text) is not None)

@@ -103,23 +103,31 @@ _NAME, _OTHER_NAME = _WORDS["names"], _WORDS["other_names"]
 _NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|{_WORDS['in_brackets']})[:：_-]?\s{{0,2}}"
+_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|(?i:{_WORDS['in_brackets']}))[:：=_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
 _SEE = rf"(?:{_WORDS['see']}\s{{0,2}})?"
 _PAGE = rf"[,;:，]\s?{_WORDS['pages']}\b\.?\s?\d[\d\u2013-]{{0,9}}"
-_LINK = r"\((?:https?://|#)[^()\s]{0,500}\)"
+_LINK = r"\([^()\s]{1,500}\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
 _OF_ASSISTANTS = (
     rf"(?:【{_NUMBER}:{_NUMBER}(?:†[^】]{{0,80}})?】|\[{_NUMBER}:{_NUMBER}†[^\]]{{0,80}}\])"
 )
+_TURN = r"turn0[a-z]{4,6}\d{1,3}"
+# [1], but also the ##0$$ of RAGFlow and the turn0search0 of ChatGPT, which count from 0. {1} is a
+# marker only where no formula has one.
+_OF_SYSTEMS = (
+    rf"(?:##\d{{1,3}}\$\$|(?:\ue200?(?:file)?cite\ue202?|\ue202|【){_TURN}"
+    rf"(?:[\ue202,、]?\s?(?:{_TURN}|L\d{{1,6}}(?:-L?\d{{1,6}})?)){{0,20}}[\ue201】]?"
+    rf"|(?<![\\^_{{}}$=(\[A-Za-z0-9])(?:\{{(?:{_NAMED})?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])|\[REF\]{_NUMBER}{_MORE}\[/REF\])"
+)
 _BRACKETS = (
-    rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
+    rf"(?:{_OF_ASSISTANTS}|{_OF_SYSTEMS}|\^?\[{_SINGLE}\](?:{_LINK})?"
     rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK}|\^)?)"
 )
 _PARENTHESES = (
-    rf"[(（]\s?(?:{_SEE}(?:{_NAME}|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}(?:{_PAGE})?|{_SEE}{_BRACKETS}"
+    rf"[(（]\s?(?:{_SEE}(?:(?i:{_NAME})|{_OTHER_NAME})[:：]?\s{{0,2}}{_ITEMS}(?:{_PAGE})?|{_SEE}{_BRACKETS}"
     rf"(?:{_AND}{_BRACKETS}){{0,20}})\s?[)）]"
 )
 _SMALL = SMALL_DIGITS
@@ -129,7 +137,11 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
-IN_TAG = rf"<{_WORDS['tags']}>\s?{_NUMBER}{_MORE}\s?</{_WORDS['tags']}>|</co:\s?\d[^<>\n]{{0,100}}>"
+_ATTRIBUTE = rf"<{_WORDS['tags']}\s[a-z_]{{1,12}}\s?=\s?[\"']?{_NUMBER}[\d,:\s-]{{0,60}}[\"']?\s?"
+IN_TAG = (
+    rf"<{_WORDS['tags']}>\s?\[?{_NUMBER}{_MORE}\]?\s?</{_WORDS['tags']}>|</co:\s?\d[^<>\n]{{0,100}}>"
+    rf"|{_ATTRIBUTE}/>"
+)
 """Pattern of a marker in tags of models; Cohere's, ``</co: 0:[1,2]>``, count documents from 0."""
 _MARK = rf"<sup>\s?{_NUMBER}{_MORE}\s?</sup>"
 _SUPERSCRIPT = (
@@ -147,8 +159,12 @@ MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
 )
-_NOT_NUMBERS = re.compile(rf"†.*|{_PAGE}|(?<=\])\([^)]*", re.DOTALL)
-_BEFORE_DOCUMENT = re.compile(rf".{_NUMBER}:(?={_NUMBER}[†】])|</co:|{_NUMBER}:(?=\[)")
+_NOT_NUMBERS = re.compile(rf"†.*|{_PAGE}|(?<=\])\([^)]*|L\d+(?:-L?\d+)?", re.DOTALL)
+_SENTENCES = re.compile(r"-[\d:-]+")
+"""The numbers of sentences of a document, as in ``<cite index="2-3,2-4">``."""
+_BEFORE_DOCUMENT = re.compile(
+    rf".{_NUMBER}:(?={_NUMBER}[†】])|</co:|{_NUMBER}:(?=\[)|##|turn0[a-z]+"
+)
 _INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
@@ -228,7 +244,8 @@ class Citation(NamedTuple):
 def _pattern() -> re.Pattern[str]:
     """Compile the pattern of all markers, which takes long."""
     return re.compile(
-        rf"(?=[\[【［〔<^(（{_SMALL}DdPpSsCcE])(?:{MARKED}|{IN_TAG}|{_SUPERSCRIPT}|{_IN_TEXT})"
+        rf"(?=[\[【［〔<^(（{{#\ue200\ue202{_SMALL}DdPpSsCcEf])"
+        rf"(?:{MARKED}|{IN_TAG}|{_ATTRIBUTE}>|{_SUPERSCRIPT}|{_IN_TEXT})"
     )
 
 
@@ -276,7 +293,8 @@ def _has_0(markers: Iterable[Marker]) -> bool:
 
 def _marker(match: re.Match[str]) -> Marker:
     text = _BEFORE_DOCUMENT.sub("", match[0])
-    return Marker(match.start(), match.end(), _numbers(text), text != match[0])
+    plain = _SENTENCES.sub("", text) if text.startswith("<") and "=" in text else text
+    return Marker(match.start(), match.end(), _numbers(plain), text != match[0])
 
 
 def without_markers(text: str) -> str:

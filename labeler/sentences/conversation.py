@@ -372,11 +372,18 @@ _DETAILS = (
 _MESSAGE = r"\s*<\|message\|>"
 _MARK = re.compile(
     rf"(?P<open><{_THOUGHTS}>|<unused94>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
-    rf"|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
+    rf"|<\|channel>\s*thought\b|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
     rf"|(?P<close></{_THOUGHTS}>|<unused95>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
-    rf"|<\|channel\|>\s*final{_MESSAGE})"
+    rf"|<channel\|>|<\|channel\|>\s*final{_MESSAGE})"
     rf"|(?P<whole>{_DETAILS})|(?P<code>`+|(?:^|(?<=\n))[ ]{{0,3}}~{{3,}})",
     re.IGNORECASE,
+)
+# Words that agents, Granite and a server that drops its model's tokens write around thoughts. Words
+# such as "Thinking:" or "Final answer:" alone may be part of an answer.
+_IN_WORDS = re.compile(
+    r"\s*+\**(?:Thought:.*?\n\W*Final Answer:|analysis(?=\S)(?![:,.;-]).*?assistantfinal"
+    r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)[\s*]*",
+    re.DOTALL,
 )
 _FIRST = ("<", "THINK]", "Think]", "think]", "think▷")
 """A text without any of these has no thoughts."""
@@ -388,6 +395,8 @@ def without_thoughts(text: str) -> str:
     A closing tag without an opening one ends a thought that began with the text; an opening tag
     without a closing one begins a thought up to the end.
     """
+    if in_words := _IN_WORDS.match(text):
+        return text[in_words.end() :].strip()
     if not any(mark in text for mark in _FIRST):
         return text
     marks = list(_MARK.finditer(text))

@@ -9,7 +9,7 @@ from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
-from labeler.review.access import ReviewAnswer, Withdrawal
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet
 from labeler.review.session import CorrectionsLog, ReviewSession, ReviewSettings
 from support.labeled import record
@@ -36,7 +36,7 @@ def a_session(
 ) -> ReviewSession:
     """A session over a few records, with its corrections in a folder."""
     label_set = LabelSet(records or labels(), metrics)
-    settings = ReviewSettings(name, annotator, fixed=blind, queue=queue, blind=blind)
+    settings = ReviewSettings(name, annotator, queue=queue, blind=blind)
     log = CorrectionsLog(CorrectionsFile(folder / "labels.corrections.jsonl"))
     return ReviewSession(label_set, range(len(label_set)), log, settings)
 
@@ -52,21 +52,19 @@ def own(**changes: object) -> Judgment:
     return Judgment.model_validate(facts | changes)
 
 
-def said(
-    session: ReviewSession, position: int, annotator: str = "ann", judgment: Judgment | None = None
-) -> ReviewAnswer:
+def said(session: ReviewSession, position: int, judgment: Judgment | None = None) -> ReviewAnswer:
     """An answer: agreement, or a judgment; the page shows the person's latest."""
     kind = "agree" if judgment is None else "judged"
-    shown = _shown(session, position, annotator)
+    shown = _shown(session, position)
     return ReviewAnswer.model_validate(shown | {"answer": kind, "judgment": judgment})
 
 
-def taken_back(session: ReviewSession, position: int, annotator: str = "ann") -> Withdrawal:
+def taken_back(session: ReviewSession, position: int) -> ReviewAnswer:
     """A withdrawal of the person's latest answer."""
-    return Withdrawal.model_validate(_shown(session, position, annotator))
+    return ReviewAnswer.model_validate(_shown(session, position) | {"answer": None})
 
 
-def _shown(session: ReviewSession, position: int, annotator: str) -> dict[str, object]:
+def _shown(session: ReviewSession, position: int) -> dict[str, object]:
     key = session.keys[position]
-    latest = session.log.snapshot().current.get((key, annotator))
-    return {"key": key, "annotator": annotator, "before": latest and latest.at}
+    latest = session.log.snapshot().current.get((key, session.settings.annotator))
+    return {"key": key, "before": latest and latest.at}

@@ -47,6 +47,14 @@ FORMS = {
         ["<ref>1</ref>", "[Node 2 und 3]"],
         [1, 2, 3],
     ),
+    "It rains [S1][DOC 2] {3}, it pours (SOURCE 4) [Extrait 5] {cite:6}.": (
+        ["[S1]", "[DOC 2]", "{3}", "(SOURCE 4)", "[Extrait 5]", "{cite:6}"],
+        [1, 2, 3, 4, 5, 6],
+    ),
+    'It <cite index="12-3,2-4">rains</cite> [1](b.pdf) <cite id=3/>[REF]4[/REF].': (
+        ['<cite index="12-3,2-4">', "[1](b.pdf)", "<cite id=3/>", "[REF]4[/REF]"],
+        [12, 2, 1, 3, 4],
+    ),
     "It <co: 0>rains</co: 0>, it pours.</co: 0:[2,3]>": (["</co: 0>", "</co: 0:[2,3]>"], [0, 2, 3]),
 }
 
@@ -73,6 +81,7 @@ def test_forms_of_markers(text: str) -> None:
         "\targs[1].run()",
         "At [12:30] they met, and read [4:5].",
         "The right to be forgotten (Article 17), with a [sic] (note 2).",
+        r"Half is \frac{1}{2}, x^{2} and {0, 1}; turn1search2 and {name}, ##4.",
         "Document 1.5 and Document1 of the document 2 years ago.",
     ],
 )
@@ -88,6 +97,8 @@ def test_what_is_no_marker(text: str) -> None:
     [
         (["A [1, 2].", "B [0]."], [{1, 2}, {0}]),
         (["A【4:0†source】.", "B【4:2†b.pdf】."], [{0}, {2}]),
+        (["A ##0$$.", "B ##2$$ ##1$$."], [{0}, {1, 2}]),
+        (["A 【turn0search0】", "B \ue200cite\ue202turn0file1\ue202L3-L5\ue201"], [{0}, {1}]),
         (["A 【0:1†source】【7:2†source】"], [{1, 2}]),
         (["<co>A</co: 0:[1,2]>.", "<co: 0,1>B</co: 0,1>."], [{1, 2}, {0, 1}]),
         (["A [1]. It is in [0, 1].", "B [2]."], [{0}, {1}]),

@@ -164,6 +164,11 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("It is 90 m. <final_thoughts>Take the ferry.</final_thoughts>", None),
         ("<|begin_of_thought|>80 m?<|end_of_thought|>\n90 m.", "90 m."),
         ("<|START_THINKING|>80 m?<|END_THINKING|>\n90 m.", "90 m."),
+        ("<|channel>thought\n80 m?<channel|>90 m.", "90 m."),
+        ("Thought: 80 m?\nAction: look\nFinal Answer: 90 m.", "90 m."),
+        ("analysisWe look.assistantfinal90 m.", "90 m."),
+        ("Here is my thought process:\n80 m?\nHere is my response: 90 m.", "90 m."),
+        ("Thinking: it is long.\nFinal answer: 90 m.", None),
     ],
 )
 def test_thoughts_are_left_out(text: str, answer: str | None) -> None:

@@ -17,6 +17,7 @@ from labeler import extensions, version
 from labeler.api import label
 from labeler.calculators.registry import COLLECTED, METRICS
 from labeler.catalog import Catalog
+from labeler.cli.label import ENGINES
 from labeler.data.formats import READERS
 from labeler.errors import ExtensionError, UnknownName, UsageError
 from labeler.judges.options import PROVIDERS
@@ -139,7 +140,7 @@ def test_a_package_that_cannot_load_is_named_when_it_is_used(
 def test_an_entry_of_a_wrong_type_is_named(declared: Declare, catalog: Catalog[object]) -> None:
     """With its package and both types; nothing else of the group is harmed."""
     declared("odd-package", f"[labeler.{catalog.group}]\nodd = math:pi\n")
-    with pytest.raises(ExtensionError, match=r"odd-package 1\.0, .*it is a float, not a"):
+    with pytest.raises(ExtensionError, match=r"odd-package 1\.0 .*it is a float, not a"):
         catalog["odd"]
     assert catalog.every()
 
@@ -153,6 +154,25 @@ def test_a_reader_that_fails_is_named(declared: Declare, tmp_path: Path) -> None
         (tmp_path / f"rows.{odd}").write_text("x")
         with pytest.raises(UsageError, match=rf"rows\.{odd}: format '{odd}' (failed|gave)"):
             label(str(tmp_path / f"rows.{odd}"), judge="embedded", store=MemoryStore())
+
+
+@pytest.mark.parametrize(
+    ("group", "fault"),
+    [("pending", "1 / 0"), ("pending", "return 7"), ("engines", "exit(0)"), ("rows", "exit(0)")],
+)
+def test_code_of_a_package_that_fails_in_a_run_is_named(
+    declared: Declare, labeler_command: Command, tmp_path: Path, group: str, fault: str
+) -> None:
+    """It ends neither with a traceback nor silently."""
+    module = f"{group}{len(fault)}"
+    (tmp_path / f"{module}.py").write_text(f"def x(*given):\n    {fault}\n")
+    declared("failing-package", f"[labeler.{group}]\nending = {module}:x\n")
+    Path("rows.ending").touch()
+    more = ["--engine", "ending"] if group == "engines" else ["--store", tmp_path / "s"]
+    rows = "rows.ending" if group == "rows" else ROOT / "examples/rows.jsonl"
+    code, _, err = labeler_command("label", rows, "--judge", "embedded", "-o", "out", *more)
+    ENGINES._entries.pop("ending", None)  # no other test has it
+    assert (code, module in err) == (2, True), err
 
 
 def test_damaged_metadata_of_a_package_harm_no_other(

@@ -308,7 +308,7 @@ def test_the_same_labels_make_the_same_bytes(tmp_path: Path) -> None:
 def test_an_unknown_column_or_metric_is_refused(path: Path) -> None:
     """With the columns that there are."""
     outcomes = _some(2, metadata={"domain": "law"})
-    with pytest.raises(UsageError, match=r"has a column 'topic' to count by.*domain"):
+    with pytest.raises(UsageError, match=r"has a column 'topic' to group by.*domain"):
         _report(outcomes, path, by="topic")
     with pytest.raises(UsageError, match=r"no row has a column 'topic' to draw records by.*domain"):
         write_report(outcomes, path, name="l", intervals=Intervals(group="topic"))

@@ -50,8 +50,8 @@ class Running(NamedTuple):
 
     def agree(self, position: int) -> int:
         """Agree with a label."""
-        _, item = self.ask("GET", f"/api/records/{position}?annotator=ann")
-        said = {"key": item["key"], "annotator": "ann", "answer": "agree"}
+        _, item = self.ask("GET", f"/api/records/{position}")
+        said = {"key": item["key"], "answer": "agree"}
         return self.ask("POST", f"/api/records/{position}", said)[0]
 
     def end(self, number: signal.Signals) -> str:

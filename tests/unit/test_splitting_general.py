@@ -31,7 +31,7 @@ PROSE = {
     "quoted sentences": "He said: “Go. Now. Please.” and left.",
     "guillemets": "«Oui!» ¦Fin.",
     "opening quote": "It ends here. ¦“Our study shows.",
-    "citations behind the stop": "More.[13] ¦Last one.[1, 2][3] ¦End.",
+    "citations behind the stop": "More.[13] ¦Last.[1, 2][3] ¦So. [S1]{2} ¦It. ##0$$ %[1]% ¦End.",
     "emoji": "Great! 😀 ¦Love it 👍🏽. ¦So do we ❤️ 😀! ¦Bye.",
     "zero width": "Hello\u200b world.\u200b ¦Next.\u200b¦Last one.\ufeff",
     "NUL": "It is.\0¦So it is. ¦Yes\0No.",

@@ -296,7 +296,7 @@ WRITING: dict[str, tuple[str, str]] = {
     # SQLite would acknowledge a label and drop it, or another.
     "a trigger": (
         "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END",
-        "its triggers are not",
+        "its triggers differ",
     ),
     "a generated column": (
         "ALTER TABLE Cache ADD COLUMN later INTEGER GENERATED ALWAYS AS (1)",

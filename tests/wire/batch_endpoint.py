@@ -36,6 +36,7 @@ class Course:
     """Of its lines, how many are executed; the rest expires."""
     error: str = ""
     """The code of a batch that fails."""
+    says: str = "The batch failed."
 
 
 def completes(polls: int = 2) -> Course:
@@ -48,9 +49,9 @@ def expires(share: float) -> Course:
     return Course("expired", share=share)
 
 
-def fails(code: str) -> Course:
+def fails(code: str, says: str = Course.says) -> Course:
     """It fails validation, whatever its file holds; nothing is executed."""
-    return Course("failed", 1, 0.0, code)
+    return Course("failed", 1, 0.0, code, says)
 
 
 def never(share: float = 0.0) -> Course:
@@ -133,7 +134,7 @@ class Batch:
         good = sum(_succeeded(result) for result in self.results)
         over = self.status in OVER - {"failed"}
         bad = (len(self.lines) if over else len(self.results)) - good
-        problems = [{"code": self.error, "message": "The batch failed.", "line": None}]
+        problems = [{"code": self.error, "message": self.course.says, "line": None}]
         return {
             "id": self.id,
             "object": "batch",

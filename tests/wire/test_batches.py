@@ -463,6 +463,26 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("says", "window", "notice"),
+    [
+        ("Limit: 1,000 enqueued tokens. Please try again.", 1e5, "never fits: .* 1,000 tokens"),
+        ("Try again.", -4000.0, "a day of looks has not helped"),
+    ],
+)
+def test_a_part_that_never_fits_ends_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, window: float, notice: str
+) -> None:
+    """The queue is too small, or is full for longer than any batch of others can take."""
+    monkeypatch.setattr("labeler.plugins.batch.collect._WINDOW", window)
+    said: list[str] = []
+    with Provider(batches=fails("token_limit_exceeded", says)) as provider:
+        name = str(submit(provider, tmp_path, rows(4)).batch)
+        done = collect(provider, tmp_path, notice=said.append)
+    assert (done.stuck, done.still_open, len(pending_keys(tmp_path))) == (1, 1, 4)
+    assert re.search(f"{notice}.*cancel {name}-0001 --drop", "\n".join(said), re.DOTALL), said
+
+
 def _first_fail(count: int) -> Callable[[Call], str | None]:
     """A script in which the first so many rows are answered with 500."""
     return lambda call: "500" if _number(call) < count else None

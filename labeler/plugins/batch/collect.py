@@ -57,8 +57,10 @@ from labeler.store.disk import DiskStore
 
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
-_NEEDS_USER = frozenset({"not_found", "unclear", "overdue"})
+_NEEDS_USER = frozenset({"not_found", "unclear", "overdue", "oversize"})
 """Reasons that stay the same until the user acts."""
+_MOST_TOKEN_BYTES = 6
+"""Bytes of a request for each token, at most on average."""
 _MOST_FAILED = 10
 """Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
 after these they need their user too."""
@@ -186,14 +188,18 @@ class _Collector:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
             self._failed[batch.name] += batch.status in ENDED
-            if is_given_up := self._failed[batch.name] > _MOST_FAILED:
+            why = ""
+            if self._failed[batch.name] > _MOST_FAILED:
+                why = f"it has ended, and {_MOST_FAILED} looks brought no answers"
+            elif time.time() > self._started + _WINDOW + _LATENESS:
+                why = "a day of looks has not helped, and other batches have ended since"
+            if why:
                 self.report(
-                    f"{batch.name}: it has ended, and {_MOST_FAILED} looks brought no answers: "
-                    f"`{batch.command('collect', '--wait')}` looks again, and "
-                    f"`{batch.command('cancel', '--drop')}` gives them up, so that its rows can be "
+                    f"{batch.name}: {why}: `{batch.command('collect', '--wait')}` looks again, and "
+                    f"`{batch.command('cancel', '--drop')}` gives it up, so that its rows can be "
                     "bought again"
                 )
-            if is_given_up or error.reason in _NEEDS_USER:
+            if why or error.reason in _NEEDS_USER:
                 self._stuck.add(batch.name)
 
     async def _collect(self, batch: Batch) -> None:
@@ -208,11 +214,7 @@ class _Collector:
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
                     batch.save(crowded_out=again, file_id=None, remote=None)
-                    raise JudgeError(
-                        "the account's queue is full; it is handed in again when others have "
-                        "ended; if it never fits, submit fewer rows at a time",
-                        reason="rate_limit",
-                    )
+                    raise _crowded_out(batch, remote.queue)
                 batch.save(remote=remote)
             files = await self._fetched(batch, remote)
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
@@ -262,6 +264,22 @@ class _Collector:
                     raise
                 self.report(f"{batch.name}: its file of errors is gone")
         return [path for path in files if path.exists()]
+
+
+def _crowded_out(batch: Batch, queue: int | None) -> JudgeError:
+    """Return the error for a batch that is too large for the room in the account's queue."""
+    size = batch.file("lines").stat().st_size
+    if queue and size > _MOST_TOKEN_BYTES * queue:
+        return JudgeError(
+            f"it never fits: the account's queue takes {queue:,} tokens, and its {batch.lines:,} "
+            f"requests have more, in {size:,} bytes; submit fewer rows at a time",
+            reason="oversize",
+        )
+    return JudgeError(
+        "the account's queue is full; it is handed in again when others have ended; if it never "
+        "fits, submit fewer rows at a time",
+        reason="rate_limit",
+    )
 
 
 @dataclass

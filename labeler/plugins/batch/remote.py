@@ -29,6 +29,7 @@ UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 _OTHERS = read_toml(Path(__file__).with_name("statuses.toml"))
 _SPELLINGS = {word: status for status, words in _OTHERS.items() for word in words}
 _PREFIX = re.compile(r"(job|batch)_(state|status)_")
+_QUEUE = re.compile(r"(?i)\blimit: ([\d,]{1,20}) enqueued tokens")
 _LONGEST_STATUS, _MOST_COUNTED, _MOST_PROBLEMS = 32, 10**9, 5
 
 
@@ -58,6 +59,8 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
         (), validation_alias=AliasChoices(AliasPath("errors", "data"), "errors")
     )
     """Short codes of why it was rejected; never the provider's words."""
+    queue: int | None = Field(None, gt=0, validation_alias=AliasPath("errors", "data"))
+    """Tokens that the account's queue takes, if a rejection says so."""
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -84,6 +87,13 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
         words = [one if isinstance(one, str) else object_of(one).get("code") for one in listed]
         codes = (plain_code(text_of(word)) or "no code" for word in words)
         return tuple(dict.fromkeys(codes))[:_MOST_PROBLEMS]
+
+    @field_validator("queue", mode="before")
+    @classmethod
+    def _stated_limit(cls, problems: object) -> int | None:
+        words = "\n".join(text_of(object_of(one).get("message")) for one in list_of(problems))
+        found = _QUEUE.search(words)
+        return int(found[1].replace(",", "")) if found else None
 
     @property
     def is_whole(self) -> bool:

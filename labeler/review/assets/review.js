@@ -1,6 +1,5 @@
 /* The review page: a person agrees with a judge's label, or corrects it. */
 
-const STORED_NAME = "annotator";
 const STORED_PLACE = "position";
 const STORED_KEYS = "keys-off";
 
@@ -30,7 +29,7 @@ const RECORD_KEYS = [
 
 /** Fetch and show the record at a position of the queue. */
 async function visit(position) {
-  const item = await request(`records/${position}?annotator=${encodeURIComponent(review.annotator)}`);
+  const item = await request(`records/${position}`);
   sessionStorage.setItem(STORED_PLACE, String(position));
   show(item);
   scrollTo({ top: 0 });
@@ -97,7 +96,7 @@ function answer(kind) {
     if (!item || !mayAnswer(kind)) return;
     const { judged: _, ...judgment } = review.judgment;
     const before = item.mine?.at ?? null;
-    const message = { key: item.key, annotator: review.annotator, before, answer: kind, comment: $("#comment").value.trim() };
+    const message = { key: item.key, before, answer: kind, comment: $("#comment").value.trim() };
     if (kind === "judged") message.judgment = judgment;
     const after = await request(`records/${item.position}`, message);
     dropDraft(item);
@@ -184,11 +183,11 @@ function undo() {
     const { saved } = review;
     if (!saved) return showStatus("Nothing to undo.");
     const { position, key, before, at } = saved;
-    const message = { key, annotator: review.annotator, before: at };
+    const message = { key, before: at, answer: null };
     const isRestored = before !== null && (before.judgment !== null || before.opinion === "unsure");
     if (isRestored) Object.assign(message, { answer: before.opinion, comment: before.comment });
     if (isRestored && before.opinion === "disagree") Object.assign(message, { answer: "judged", judgment: before.judgment });
-    const item = await request(`records/${position}${isRestored ? "" : "/withdrawal"}`, message);
+    const item = await request(`records/${position}`, message);
     review.saved = null;
     sessionStorage.setItem(STORED_PLACE, String(position));
     show(item);
@@ -231,42 +230,16 @@ function keysAreOn() {
   return sessionStorage.getItem(STORED_KEYS) !== "off";
 }
 
-/** Ask for the name of another person. */
-function openName() {
-  const field = el("input", { type: "text", id: "name-field", maxlength: "100", autocomplete: "off", required: true });
-  field.value = review.annotator;
-  const done = (event) => {
-    event.preventDefault();
-    const name = field.value.trim();
-    if (name === "") return;
-    $("#name").close();
-    void begin(0, name);
-  };
-  $("#name").replaceChildren(
-    el(
-      "form",
-      { onsubmit: done },
-      el("h2", { id: "name-title" }, "Annotator"),
-      el("p", {}, el("label", { for: "name-field" }, "Name in the corrections file")),
-      el("p", {}, field),
-      el("p", { class: "review-group" }, el("button", { type: "submit", class: "primary" }, "Continue"), el("button", { type: "button", onclick: () => $("#name").close() }, "Cancel")),
-    ),
-  );
-  $("#name").showModal();
-}
-
-/** Start where the person stopped, else at the first record without an answer; keep a name that the server accepts. */
-function begin(place = null, name = sessionStorage.getItem(STORED_NAME)) {
+/** Start where the person stopped, else at the first record without an answer. */
+function begin() {
   return attempt(async () => {
     const overview = await request("overview");
     review.overview = overview;
-    review.annotator = overview.fixed ? overview.annotator : (name ?? overview.annotator);
     review.saved = null;
     paintWho();
-    const kept = Number(sessionStorage.getItem(STORED_PLACE));
-    const wanted = place ?? (sessionStorage.getItem(STORED_PLACE) === null ? overview.counts.next_open : kept) ?? 0;
+    const kept = sessionStorage.getItem(STORED_PLACE);
+    const wanted = kept === null ? (overview.counts.next_open ?? 0) : Number(kept);
     await visit(wanted < overview.counts.size ? wanted : 0);
-    if (name !== null) sessionStorage.setItem(STORED_NAME, name);
   });
 }
 

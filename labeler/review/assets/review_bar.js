@@ -92,10 +92,7 @@ function paintWho() {
   const { size } = overview.counts;
   const records = size < overview.labels ? `${grouped(size)} of ${counted(overview.labels, "record")}` : counted(size, "record");
   $("#who").replaceChildren(
-    ...[
-      `${records}, ${QUEUE_WORDS[overview.queue]}${overview.blind ? ", blind" : ""} · you are `,
-      el("strong", { dir: "auto" }, review.annotator),
-      !overview.fixed && [" ", el("button", { type: "button", class: "plain", onclick: () => openName() }, "Change name")],
-    ].flat(Infinity).filter(isShown),
+    `${records}, ${QUEUE_WORDS[overview.queue]}${overview.blind ? ", blind" : ""} · you are `,
+    el("strong", { dir: "auto" }, overview.annotator),
   );
 }

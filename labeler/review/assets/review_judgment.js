@@ -89,7 +89,7 @@ function changed() {
 }
 
 function draftName(item) {
-  return `${DRAFT}${review.annotator}:${item.key}`;
+  return `${DRAFT}${review.overview.annotator}:${item.key}`;
 }
 
 function readDraft(item) {

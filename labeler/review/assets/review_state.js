@@ -7,7 +7,6 @@ const STORED_TOKEN = "token";
 const review = {
   token: null,
   overview: null,
-  annotator: "",
   item: null,
   judgment: null,
   /** True if the person set the overall verdict, which is otherwise derived from the sentences. */

@@ -36,7 +36,7 @@ function drawChange({ metrics, judged, rows }) {
   if (metrics.length === 0) return null;
   const changed = metrics.filter(({ judge, overlaid }) => overlaid !== null && number(judge.value) !== number(overlaid));
   const words = changed.map(({ words: name, judge, overlaid }) => `${name} ${number(judge.value)} → ${number(overlaid)}`);
-  const said = changed.length > 0 ? `Corrections change: ${words.join("; ")}.` : "Corrections change no number.";
+  const said = changed.length > 0 ? `Corrections change: ${words.join("; ")}.` : "Corrections change no mean.";
   return el("p", { class: "review-change" }, el("strong", {}, said), ` ${grouped(judged)} of ${counted(rows, "record")} judged.`);
 }
 
@@ -91,14 +91,8 @@ function drawMeans(figures) {
 }
 
 function drawPeople(figures) {
-  const rows = figures.annotators.map((one) => [shownText(one.annotator), ...[one.agree, one.disagree, one.unsure].map(grouped)]);
   const among = figures.among.map((one) => [one.field.replaceAll("_", " "), grouped(one.units), coefficient(one.alpha.value), coefficient(one.ac1.value)]);
-  return el(
-    "div",
-    {},
-    drawTable("Annotators", ["name", "agree", "disagree", "unsure"], rows),
-    among.length > 0 && drawTable("Agreement of people", ["verdict", "decisions", "alpha", "AC1"], among),
-  );
+  return among.length > 0 && drawTable("Agreement of people", ["verdict", "decisions", "alpha", "AC1"], among);
 }
 
 function number(value) {

@@ -54,10 +54,12 @@ _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]{2};(?=\s|\Z)")
 # Citations behind a stop: ¹, [12], (Source 2) and a bare number that touches the stop.
 _NUMBERS = r"\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9}"
 _CITATION = re.compile(
-    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:{MARKED}|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|\s?{_CLOSING_TAG})++"
+    rf"(?:(?:[-–,;]|\s{{0,2}}[,;]?\s{{0,2}})(?:%?{MARKED}%?|\[(?:[a-z]|\^[\w-]{{1,30}})\])|[¹²³⁰-⁹](?:\s?[¹²³⁰-⁹,⁻–]){{0,15}}|\s?{_CLOSING_TAG})++"
     r"(?:[.。](?![\w.]))?"
 )
-_FIRST_OF_CITATION = frozenset(f"[【［〔(（^,;-–DPSCEdpsce{SMALL_DIGITS}{_CLOSING_TAG}")
+_FIRST_OF_CITATION = frozenset(
+    f"[【［〔(（{{^,;-–#%DPSCEdpscef\ue200\ue202{SMALL_DIGITS}{_CLOSING_TAG}"
+)
 _LONGEST_CITATION = 60
 _BARE_CITATION = re.compile(rf"\s?{_NUMBERS}(?=\s(?P<next>[^\W\d_]+)|\s*\Z)")
 # A number with two spaces behind it is the number of an item.
