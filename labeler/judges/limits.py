@@ -14,7 +14,7 @@ from labeler.errors import UsageError
 
 try:
     import resource
-except ImportError:  # on Windows, where connections are no files
+except ImportError:  # Windows limits no connections so
     resource = None  # type: ignore[assignment]
 
 MINUTE = 60.0

@@ -236,7 +236,7 @@ class Database:
         if not identity and not (self.directory / FILE).stat().st_size:
             raise StoreError(
                 f"{self.directory / FILE} is empty, so its labels are lost: restore it from a "
-                "copy, or remove it to begin anew"
+                "copy, or remove it and label again"
             )
         if identity != SETTINGS["sqlite_application_id"]:
             raise StoreError(
