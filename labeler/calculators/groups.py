@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from labeler.calculators.metrics_row import QUESTION
 from labeler.errors import UsageError
 from labeler.sentences.example import Example
 
@@ -64,9 +63,3 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
         is_field = name in Example.model_fields
         why = " (a field of rows: copy it into a column of another name, and label again)"
         raise UsageError(f"no row has a column {name!r} {purpose}{why * is_field}; columns: {have}")
-
-
-def check_unit(name: str | None, columns: Collection[str]) -> None:
-    """Do as :func:`check_column` for the column of observations; every row has a question."""
-    if name != QUESTION:
-        check_column(name, columns, "to draw records by")

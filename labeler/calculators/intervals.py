@@ -38,6 +38,8 @@ METHOD = "gaffke"
 """Method of the intervals of means, after Gaffke."""
 OBSERVED = "_observed"
 """Suffix of the method if the observed values stand for unknown limits."""
+QUESTION = "question"
+"""Name by which records of one question are one observation, as by default."""
 GROUPED = "_groups"
 """Suffix of the method if whole groups are independent."""
 SMALL_SAMPLE = "small sample"
@@ -167,8 +169,8 @@ class Intervals:
     Attributes:
         level: confidence level, above 0 and at most 0.9999.
         group: name of a metadata column; records that share its value are one observation,
-            records without a value each alone. ``None`` takes records of equal questions
-            together, or single records if all questions differ.
+            records without a value each alone. ``None``, or ``question``, takes records of equal
+            questions together, or single records if all questions differ.
 
     Raises:
         UsageError: the level is out of range, or the group is not a name.
@@ -187,6 +189,8 @@ class Intervals:
         group: object = self.group
         if not isinstance(group, str | None):
             raise UsageError(f"group must be the name of one metadata column, got {group!r:.40}")
+        if group == QUESTION:
+            object.__setattr__(self, "group", None)
 
 
 # Small samples: when an interval is marked.

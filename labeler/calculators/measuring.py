@@ -101,7 +101,7 @@ class MeasuredOutcomes:
         if self.numbers:
             yield from self.numbers.own_rows()
             return
-        yield from self._single("", facts=facts)
+        yield from self._single(facts=facts)
         for kind, one in self.collected.items():
             yield from one.rows(self.metrics_of(kind))
 
@@ -126,8 +126,7 @@ class MeasuredOutcomes:
             list(watch(self.numbers.least_supported()))
             return summarize(self.numbers, self.numbers.metrics, by, intervals=intervals), []
         measured = [*self.chosen]
-        column = (intervals.group if intervals else None) or ""
-        rows = watch(self._single(column, aliases=False, others=measured))
+        rows = watch(self._single(aliases=False, others=measured))
         first = list(islice(rows, 1))
         summary = summarize(chain(first, rows), measured, by, intervals=intervals)
         collected = list[SummaryRow]()
@@ -151,7 +150,6 @@ class MeasuredOutcomes:
 
     def _single(
         self,
-        column: str,
         *,
         facts: bool = False,
         aliases: bool = True,
@@ -164,7 +162,6 @@ class MeasuredOutcomes:
         return measure_outcomes(
             self._outcomes,
             None if self._ids is None else self.chosen,
-            column=column,
             facts=facts,
             aliases=aliases,
             others=others,

@@ -286,10 +286,6 @@ def printed_versions(metrics: Sequence[Metric]) -> str:
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
 
 
-QUESTION = "question"
-"""The column that every record has, by which records of one question are one observation."""
-
-
 class Identity(NamedTuple):
     """Digests of 64 bits of what makes two records the same.
 

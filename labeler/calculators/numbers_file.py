@@ -32,7 +32,6 @@ from labeler.calculators.encoded import (
 from labeler.calculators.export import COLUMNS
 from labeler.calculators.groups import group_key
 from labeler.calculators.metrics_row import (
-    QUESTION,
     DigestMap,
     Identity,
     MetricsRow,
@@ -71,7 +70,6 @@ class NumbersFile:
         columns: columns of the files.
         metrics: the chosen metrics.
         is_asked: True if they were named: rows without one then have the reason why.
-        grouped_by: a metadata column; if it is ``question`` rows have the digest of theirs.
 
     Attributes:
         name: name of the files.
@@ -79,10 +77,8 @@ class NumbersFile:
         own: ids of the metrics in the files.
     """
 
-    def __init__(
-        self, columns: Columns, metrics: Iterable[Metric], *, is_asked: bool, grouped_by: str = ""
-    ) -> None:
-        self._columns, self._is_asked, self._grouped_by = columns, is_asked, grouped_by
+    def __init__(self, columns: Columns, metrics: Iterable[Metric], *, is_asked: bool) -> None:
+        self._columns, self._is_asked = columns, is_asked
         self.metrics: Sequence[Metric] = tuple(metrics)
         self.name, self._column = columns.name, columns.column
         parts = [one.rpartition(".") for one in columns.names]
@@ -102,6 +98,8 @@ class NumbersFile:
             UsageError: a file is damaged or was written by another program.
         """
         columns = Columns(paths)
+        if not columns.names:
+            raise columns.fault("it has no row")
         # Without one of them, rows are counted, grouped or paired otherwise.
         if missing := [name for name in COLUMNS if name not in columns.names]:
             raise columns.fault(f"it has no column {missing[0]!r}")
@@ -110,20 +108,19 @@ class NumbersFile:
         found._check_texts()
         return found
 
-    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> Self:
+    def chosen(self, ids: str | Iterable[str] | None) -> Self:
         """Return the rows with metrics.
 
         Args:
             ids: metric ids, or ``all`` in the files; by default each metric once, in its default
                 definition, that they have.
-            column: the metadata column that the caller groups by.
 
         Raises:
             UsageError: the files have no such metric or rows without metrics of their own, or
                 their numbers are of another version of a metric.
         """
         metrics, is_asked = self._select(ids), ids is not None
-        found = type(self)(self._columns, metrics, is_asked=is_asked, grouped_by=column)
+        found = type(self)(self._columns, metrics, is_asked=is_asked)
         found._check()  # noqa: SLF001 - its own
         return found
 
@@ -247,24 +244,19 @@ class NumbersFile:
         columns = (self._column(name, str).mapped(lambda one: one or "") for name in names)
         return combined(*columns).mapped(lambda one: AnsweringModel(*one))
 
-    def _metadata(self, column: str) -> Encoded:
-        """Return the metadata of rows, with the question if rows are grouped by it."""
-        found = self._column("metadata", _object).mapped(lambda one: one or {})
-        if column != QUESTION:
-            return found
-        return combined(found, self._column(QUESTION)).mapped(
-            lambda pair: {QUESTION: pair[1]} | pair[0]
-        )
+    @cached_property
+    def _metadata(self) -> Encoded:
+        return self._column("metadata", _object).mapped(lambda one: one or {})
 
     def __iter__(self) -> Iterator[MetricsRow]:
         """Yield the rows with their facts and the chosen metrics."""
         places = np.flatnonzero(self._is_chosen)
-        return self.rows(places, self._grouped_by, with_facts=True)
+        return self.rows(places, with_facts=True)
 
     def models(self) -> Iterable[AnsweringModel]:
         """Return the models that answered."""
-        places = np.flatnonzero(self._is_chosen & ~self._is_failed)
-        return {self._answered.values[code] for code in np.unique(self._answered.codes[places])}
+        codes = np.unique(self._answered.codes[~self._is_failed])
+        return {self._answered.values[code] for code in codes}
 
     def own_rows(self) -> Iterator[MetricsRow]:
         """Yield the rows with the chosen metrics; by default with aliases, as rows of labels."""
@@ -274,10 +266,8 @@ class NumbersFile:
         default = [one for one in every if one.default]
         return iter(type(self)(self._columns, default, is_asked=False) if default else self)
 
-    def rows(
-        self, places: Places, column: str = "", *, with_facts: bool = False
-    ) -> Iterator[MetricsRow]:
-        """Yield the rows at some places; ``column`` is as for :meth:`fill`."""
+    def rows(self, places: Places, *, with_facts: bool = False) -> Iterator[MetricsRow]:
+        """Yield the rows at some places."""
         if not len(places):
             return
         names = [metric.id for metric in self.metrics]
@@ -287,7 +277,7 @@ class NumbersFile:
             self._column("label"),
             self._measured,
             self._column("failed"),
-            self._metadata(column),
+            self._metadata,
             self._column("key", lambda one: int(one, 16)),
             self._column("question_group", lambda one: int(one, 16)),
             self._answered,
@@ -378,10 +368,9 @@ class NumbersFile:
         failed = np.flatnonzero(self._is_failed & self._is_chosen)
         labeled = np.flatnonzero(~self._is_failed & self._is_chosen)
         ids, label, key = map(self._column, ("id", "label", "key"))
-        metadata = self._metadata(column or "") if by or column else None
-        if metadata:
-            groups.columns.update(chain.from_iterable(metadata.values))
-        names = metadata.mapped(lambda one: group_key(one, by)) if metadata and by else None
+        if by or column:
+            groups.columns.update(chain.from_iterable(self._metadata.values))
+        names = self._metadata.mapped(lambda one: group_key(one, by)) if by else None
         parts = combined(label, self._answered, *(names,) if names else ())
         # The first record of an id, a configuration and a key counts.
         distinct, size = joint_codes(ids, label, key)
@@ -389,7 +378,7 @@ class NumbersFile:
         repeats = np.ones(len(labeled), dtype=bool)
         repeats[first[first < len(labeled)]] = False
         units = numbered(self._column("question_group"))
-        keys = metadata.mapped(lambda one: group_key(one, column)) if metadata and column else None
+        keys = self._metadata.mapped(lambda one: group_key(one, column)) if column else None
         copies = self._column("copies", _whole).mapped(lambda one: one or 0)
         ratios = {one.id: self._complete(one) for one in self.metrics}
         for (own_label, model, *group), places in split(parts, labeled):
@@ -405,7 +394,7 @@ class NumbersFile:
             sums.questions.frombytes(units[counted].tobytes())
             if keys:
                 sums.units.frombytes(numbered(keys)[counted].tobytes())
-        return self._labels_of(failed, labeled), self.rows(failed, column or "")
+        return self._labels_of(failed, labeled), self.rows(failed)
 
     def _labels_of(self, failed: Places, labeled: Places) -> DigestMap:
         """Return the entries of labels whose ids are among failed rows."""

@@ -6,7 +6,6 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import QUESTION, DigestMap, Measurer, MetricsRow, row_digest
+from labeler.calculators.metrics_row import DigestMap, Measurer, MetricsRow, row_digest
 from labeler.calculators.registry import LABEL, Metric
 from labeler.calculators.tally import COMPARED, other_texts
 from labeler.catalog import named_keywords
@@ -291,7 +290,6 @@ def measure_outcomes(
     outcomes: Iterable[AnyOutcome],
     metrics: Sequence[Metric] | None = None,
     *,
-    column: str = "",
     facts: bool = False,
     aliases: bool = True,
     others: list[Metric] | None = None,
@@ -302,8 +300,6 @@ def measure_outcomes(
         outcomes: records and failures; those without a metric are skipped.
         metrics: by default each metric once, in its default definition, that records of the row's
             kind, and labels of its profile, have the fields for.
-        column: a metadata column that the caller will group by. If it is ``question``, each row's
-            question is added to its metadata, unless a column of that name exists.
         facts: True for rows with :class:`~labeler.calculators.tally.RowFacts`.
         aliases: False to leave out default metrics that equal another.
         others: default metrics of other kinds than labels are added here as their records occur.
@@ -315,10 +311,7 @@ def measure_outcomes(
         if others is not None and metrics is None and kind not in known:
             known.add(kind)
             others += measured
-        row = measurer.row(outcome, position, kind)
-        if column == QUESTION and (example := getattr(outcome, "example", None)):
-            row = replace(row, metadata={QUESTION: example.question} | row.metadata)
-        yield row
+        yield measurer.row(outcome, position, kind)
 
 
 def with_kinds(

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.groups import check_column, check_unit, group_key, group_names
+from labeler.calculators.groups import check_column, group_key, group_names
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest, text_digest
 from labeler.calculators.ratio import MetricSum
@@ -228,7 +228,7 @@ class CountedRows(Protocol):
     def __iter__(self) -> Iterator[MetricsRow]:
         """Yield the rows with their facts."""
 
-    def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> CountedRows:
+    def chosen(self, ids: str | Iterable[str] | None) -> CountedRows:
         """Return the rows with the metrics of ids; see ``NumbersFile``."""
 
     def own_rows(self) -> Iterator[MetricsRow]:
@@ -298,7 +298,7 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
         """
         if self:
             check_column(by, self.columns, "to summarize by")
-            check_unit(intervals.group if intervals else None, self.columns)
+            check_column(intervals.group if intervals else None, self.columns, "to draw records by")
         self._share_unsigned(present)
         self._share_failed()
         if not self and by is None:

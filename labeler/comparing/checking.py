@@ -64,12 +64,11 @@ def check_gates(
     drops = [one for one in demands if one.of_drop]
     if (base is None) is bool(drops):
         raise UsageError("against and max_drop need each other: give both or neither")
-    column = (settings.intervals.group if settings.intervals else None) or ""
     if isinstance(outcomes, CountedRows):
         models = AnsweringModels(outcomes.models())
     else:
         outcomes = models.watch(outcomes)
-    gates, new = measure_gates(outcomes, demands, column=column)
+    gates, new = measure_gates(outcomes, demands)
     means = [gate for gate in gates if not gate.of_drop]
     rows: Iterable[MetricsRow] = new
     if base is not None or not demands:
@@ -79,7 +78,7 @@ def check_gates(
         found += check_rows(rows, means, settings)
     repeated = new.repeated
     if base is not None:
-        _, before = measure_gates(base, drops, column=column)
+        _, before = measure_gates(base, drops)
         dropped = [gate for gate in gates if gate.of_drop]
         found += check_drops(list(rows), list(before), dropped, settings)
         repeated += before.repeated

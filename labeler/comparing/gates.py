@@ -233,14 +233,13 @@ def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
 
 
 def measure_gates(
-    outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand], *, column: str = ""
+    outcomes: Iterable[AnyOutcome] | CountedRows, demands: Sequence[Demand]
 ) -> tuple[list[Gate], DistinctRows[MetricsRow]]:
     """Return the gates of demands, and the rows of outcomes of every kind with their metrics.
 
     Args:
         outcomes: records and failures; or a numbers file.
         demands: on registered metrics, and on those of the outcomes, such as criteria with scores.
-        column: as for :func:`measured`.
 
     Raises:
         UnknownName: a metric is none of these.
@@ -250,7 +249,7 @@ def measure_gates(
     if isinstance(outcomes, CountedRows):
         gates = _gates(demands, {})
         ids = dict.fromkeys(gate.metric.id for gate in gates)
-        return gates, DistinctRows(outcomes.chosen(ids, column))
+        return gates, DistinctRows(outcomes.chosen(ids) if ids else ())
     found: dict[str, Collected] = {}
     others = split_collected(outcomes, found)
     # Outcomes are read one at a time unless a name can only be that of a record further on.
@@ -261,7 +260,7 @@ def measure_gates(
         first += others
         gates = _gates(demands, found)
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
-    rows = measure_outcomes(chain(first, others), asked, column=column)
+    rows = measure_outcomes(chain(first, others), asked)
     return gates, DistinctRows(chain(rows, collected_rows(found, asked)))
 
 

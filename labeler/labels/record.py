@@ -272,7 +272,7 @@ class LabelRecord(Displayed, Record[Label]):
         if basis.key != retrieval_key(self.example, basis.signature):
             return "the key of its retrieval label is not that of its question and documents"
         if tuple(self.label.all_relevant_sentence_keys) != basis.all_relevant_sentence_keys:
-            return "its relevant sentences are not those of its retrieval label"
+            return "its relevant sentences differ from its retrieval label's"
         return None
 
 

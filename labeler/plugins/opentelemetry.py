@@ -2,8 +2,8 @@
 
 A span is emitted where the process has a tracer provider of OpenTelemetry; without one nothing is
 imported and nothing happens. A span holds what was asked for and what it cost: never a text of the
-row, the prompt or the answer. The row's id stands in it as a digest, unless
-:func:`show_record_ids` asks for the id itself. What goes wrong with tracing never costs a label.
+row, the prompt or the answer. The row's id stands in it as a digest. What goes wrong with tracing
+never costs a label.
 """
 
 from __future__ import annotations
@@ -31,17 +31,6 @@ _IN_PROCESS = frozenset({"embedded", "replay"})
 _SAMPLING = ("temperature", "top_p", "seed")
 _ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
 """Options of a current span that is ended, and marked as failed, here."""
-
-
-class _Privacy:
-    """The facts of a row that spans may hold."""
-
-    ids_shown = False
-
-
-def show_record_ids(shown: bool = True) -> None:
-    """Let spans name rows by their ids, not by digests alone, in the whole process."""
-    _Privacy.ids_shown = shown
 
 
 class JudgeSpans:
@@ -107,7 +96,6 @@ def _of_request(spec: JudgeSpec, task: Task) -> dict[str, object]:
         "labeler.schema": task.schema.artifact.name,
         "labeler.key": task.key,
         "labeler.record.digest": digest_of_id(task.example.id),
-        "labeler.record.id": task.example.id if _Privacy.ids_shown else None,
         **{f"gen_ai.request.{name}": sampling.get(name) for name in _SAMPLING},
         "gen_ai.request.max_tokens": getattr(spec, "max_output_tokens", None),
         "server.address": server and server.hostname,

@@ -23,8 +23,8 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.groups import NO_GROUP, check_column, check_unit, group_key, group_names
-from labeler.calculators.metrics_row import QUESTION, DigestMap, DistinctRows, Measurer
+from labeler.calculators.groups import NO_GROUP, check_column, group_key, group_names
+from labeler.calculators.metrics_row import DigestMap, DistinctRows, Measurer
 from labeler.calculators.outcomes import checked
 from labeler.calculators.tables import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
@@ -224,7 +224,7 @@ class ReportData:
         self.audit = audit_labels(checked(outcomes).through(self._added))
         if self._rows:
             check_column(by, self._columns, "to group by")
-            check_unit(self._unit, self._columns)
+            check_column(self._unit, self._columns, "to draw records by")
         self._add_findings()
         self._leave_out_failed()
         self._sign_failed()
@@ -306,8 +306,6 @@ class ReportData:
         """Add an outcome; of a copy, only the row, which summaries count as one."""
         row = self._measurer.row(outcome)
         metrics = self._always.row(outcome).metrics | row.metrics
-        if isinstance(outcome, LabelRecord):
-            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         light = self._without_texts(row, shown)

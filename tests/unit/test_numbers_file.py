@@ -23,7 +23,7 @@ from labeler.calculators.numbers_file import NumbersFile
 from labeler.calculators.outcomes import stored_outcomes
 from labeler.cli import run
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, ReplyFacts
 from labeler.version import __version__
 from support.any_labels import random_label
 from support.command import Command
@@ -47,6 +47,7 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
             "question": f"Question {number % 7}?" if number % 5 else " ",
         }
         sampling = {"corrections": "0a1b"} if number % 11 == 0 else {}
+        one = one.model_copy(update={"reply": ReplyFacts(served_model=f"m-{number // 30}")})
         found.append(relabeled(one, shown, trial=number % 2, sampling=sampling))
     labeled = [one for one in found if isinstance(one, LabelRecord)]
     found += labeled[:3] + labeled[:1]

@@ -144,7 +144,7 @@ def labels(labeler_command: Command) -> Path:
 
 def test_options_reach_the_page(labeler_command: Command, labels: Path) -> None:
     """Column, metrics and how intervals are found; the page is report.html by default."""
-    options = ["--by", "domain", "--metrics", "relevance", "--level", 0.9, "--group", "question"]
+    options = ["--by", "domain", "--metrics", "relevance", "--level", 0.9, "--group", "domain"]
     code, _, err = labeler_command("report", labels, *options)
     assert code == 0, err
     page = read_page(Path("report.html"))
@@ -152,7 +152,7 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path) -> None:
     assert (index["name"], index["metrics"]) == ("labels.jsonl", ["relevance"])
     assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
     assert "90 % intervals of the mean: " in page.texts
-    assert "grouped by question" in page.texts
+    assert "records grouped by domain" in page.texts
 
 
 @pytest.mark.parametrize(

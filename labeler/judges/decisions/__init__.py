@@ -144,7 +144,7 @@ def _distribution(given: object, options: Sequence[str], where: str) -> dict[str
     """Return the probabilities of all options, whose sum is 1."""
     values = _by_value(given) if isinstance(given, list) else given
     if not isinstance(values, dict) or set(values) != set(options):
-        raise Unfit(f"{where}: its options are not those of the question")
+        raise Unfit(f"{where}: its options differ from the question's")
     found = {option: _probability(values[option], where) for option in options}
     total = math.fsum(found.values())
     if not total or abs(total - 1) > _tolerance(found.values()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -71,21 +70,14 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show the batches of a store, and the next command."""
-    has_key = server.api_key_command or os.environ.get("OPENAI_API_KEY")
-    service = _service(server) if has_key or server.base_url is not None else None
-    views = batch_status(store, service)
+    is_open = any(batch.is_open for batch in batches(store))
+    if is_open:
+        require_address(store, server.base_url, "status")
+    views = batch_status(store, _service(server) if is_open else None)
     if as_json:
         print_json([view.model_dump(mode="json") for view in views])
     elif views:
         _print_table(views)
-        if not any(view.looked_up for view in views):
-            for batch in [one for one in batches(store) if one.is_open][:1]:
-                query = command("status", store=store, server=batch.server)
-                notify(
-                    f"{batch.spec.base_url} was not queried: its batches are shown as of "
-                    f"submission or the last collection; `{query}` asks, with its key in "
-                    "OPENAI_API_KEY"
-                )
     else:
         notify(f"{store} has no batches")
 
