@@ -138,6 +138,9 @@ def delete(
         counts = _delete_traces(stores, selection, dry_run=True)
         listed = ", ".join(plural(n, kind) for kind, n in counts.items())
         notify(f"{store}: {listed} to delete" if listed else f"{store}: no match")
+        known = set[str]().union(*(found.ids for _, _, found in stores))
+        if missing := sorted(selection.ids - known):
+            notify(f"  no label or failure has id {', '.join(map(repr, missing))}")
         unreadable = sum(len(found.damaged) for _, _, found in stores)
         if unreadable:
             notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")

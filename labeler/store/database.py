@@ -233,6 +233,11 @@ class Database:
         """Reject a file of another program or format, or without a needed table or column."""
         ((identity,),) = self.all("PRAGMA application_id")
         ((version,),) = self.all("PRAGMA user_version")
+        if not identity and not (self.directory / FILE).stat().st_size:
+            raise StoreError(
+                f"{self.directory / FILE} is empty, so its labels are lost: restore it from a "
+                "copy, or remove it and label again"
+            )
         if identity != SETTINGS["sqlite_application_id"]:
             raise StoreError(
                 f"{self.directory / FILE} is not a label store: another program made it, such as "

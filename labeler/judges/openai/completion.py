@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -285,25 +284,8 @@ def fact_of(value: object) -> str | None:
 
 
 def _tokens(given: Mapping[str, Any]) -> tuple[Token, ...]:
-    listed = list_of(given.get("content")) or _parallel_tokens(given)
-    tokens = [*map(_token, listed[:_MOST_READ])]
+    tokens = [*map(_token, list_of(given.get("content"))[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
-
-
-def _parallel_tokens(given: Mapping[str, Any]) -> list[Any]:
-    """Return tokens from lists of their parts, the form of old completions (Together, Fireworks).
-
-    Alternatives are objects of log-probabilities by text.
-    """
-    lists = (list_of(given.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
-    return [
-        {
-            "token": text,
-            "logprob": value,
-            "top_logprobs": [{"token": one, "logprob": p} for one, p in object_of(others).items()],
-        }
-        for text, value, others in zip_longest(*lists)
-    ]
 
 
 def _token(given: object) -> Token | None:

@@ -255,8 +255,15 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
     return answer[start:end], tuple(repairs)
 
 
-def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None, bool]:
-    """Parse a JSON object, which anything may follow unless it ``ends`` the text.
+def parse_object(
+    text: str, *, ends: bool = True, surplus: str = ""
+) -> tuple[dict[str, Any] | None, bool]:
+    """Parse a JSON object.
+
+    Args:
+        text: the text.
+        ends: False if anything may follow the object.
+        surplus: characters that may follow it otherwise, besides white space.
 
     Returns:
         The object, ``None`` if the text is none; and true if an object in it has a duplicate name:
@@ -276,28 +283,31 @@ def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None
         answer, end = decoder.raw_decode(text.strip(_SPACE))
     except (ValueError, RecursionError):
         return None, False
-    is_object = isinstance(answer, dict) and not (ends and text.strip(_SPACE)[end:])
+    rest = text.strip(_SPACE)[end:].strip(_SPACE + surplus)
+    is_object = isinstance(answer, dict) and not (ends and rest)
     return answer if is_object else None, has_duplicates
 
 
 _LOOSE = re.compile(
-    r"""\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*+[}\]])|\b(?:True|False|None)\b""",
+    r"""\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*+[}\]])|//[^\n]*+|\b(?:True|False|None)\b""",
     re.DOTALL,
 )
-"""Strings in either quotation marks, commas before a closing bracket, and Python's constants."""
-_CONSTANTS = {",": "", "True": "true", "False": "false", "None": "null"}
+"""Strings in either quotation marks, commas before a closing bracket, comments, and Python's
+constants."""
+_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPED = re.compile(r"\\.|\"", re.DOTALL)
 
 
-def as_json(text: str) -> str:
-    """Return the JSON of an object that a model spelled as Python does, or with too many commas."""
-    return _LOOSE.sub(_respelled, text)
+def parse_loose(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Parse an object in Python's spelling, or with comments or too many commas or brackets."""
+    return parse_object(_LOOSE.sub(_respelled, text), surplus="]}")
 
 
 def _respelled(found: re.Match[str]) -> str:
+    """Return JSON for what differs from it."""
     token = found[0]
-    if token in _CONSTANTS:
-        return _CONSTANTS[token]
+    if token[0] not in "\"'":
+        return _CONSTANTS.get(token, "")
     escapes = {'"': '\\"', "\\'": "'"}
     return f'"{_ESCAPED.sub(lambda one: escapes.get(one[0], one[0]), token[1:-1])}"'
 
