@@ -103,6 +103,7 @@ SHAPES = {
     "Korean": '"어디 가요? 왜요?"라고 물었다. ¦그는 웃었다.',
     "Hindi": "डॉ. राव आए। ¦मूल्य रु. 50 है। ¦यह ई.पू. 300 में बना।",
     "streets, dates, doses": "Hauptstr. 12, am 24. 12. 2024. ¦Mon. to Fri. 2 tabs. p.o. ¦The rest.",
+    "measures, times, pages": "A 5 in. x 3 in. bed at 8 p.m. ET. ¦Figure 3. A bed ..... 3",
     "before our time": "Nació en 52 a. C. en Roma. ¦El comp. es de 3 . 5 kg. ¦Seit 1980. ¦Gut.",
 }
 
