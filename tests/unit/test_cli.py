@@ -162,8 +162,10 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     schema = json.loads(labeler_command("prompt", "--schema", "label-trace/v1")[1])
     assert "sentence_support_information" in schema["properties"]
     assert {"claims/v1", "trace/v1"} < set(labeler_command("prompt")[1].split())
-    _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
-    assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
+    _, out, _ = labeler_command("prompt", "--rows", EXAMPLES)
+    assert (
+        '\n0a "The Merrow tide gate was finished in October 2009 after six years of work."\n' in out
+    )
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
