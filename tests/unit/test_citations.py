@@ -47,14 +47,10 @@ FORMS = {
         ["<ref>1</ref>", "[Node 2 und 3]"],
         [1, 2, 3],
     ),
-    "It rains [S1][DOC 2] {3}, it pours (SOURCE 4) [Extrait 5] {cite:6}.": (
-        ["[S1]", "[DOC 2]", "{3}", "(SOURCE 4)", "[Extrait 5]", "{cite:6}"],
-        [1, 2, 3, 4, 5, 6],
-    ),
-    'It <cite index="12-3,2-4">rains</cite> [1](b.pdf) <cite id=3/>[REF]4[/REF].': (
-        ['<cite index="12-3,2-4">', "[1](b.pdf)", "<cite id=3/>", "[REF]4[/REF]"],
-        [12, 2, 1, 3, 4],
-    ),
+    "It rains [S1][DOC 2] {3}.": (["[S1]", "[DOC 2]", "{3}"], [1, 2, 3]),
+    "It rains (SOURCE 4) [Extrait 5].": (["(SOURCE 4)", "[Extrait 5]"], [4, 5]),
+    'It <cite index="12-3,2-4">rains</cite>.': (['<cite index="12-3,2-4">'], [12, 2]),
+    "It [1](b)<cite id=3/>[REF]4[/REF].": (["[1](b)", "<cite id=3/>", "[REF]4[/REF]"], [1, 3, 4]),
     "It <co: 0>rains</co: 0>, it pours.</co: 0:[2,3]>": (["</co: 0>", "</co: 0:[2,3]>"], [0, 2, 3]),
 }
 
