@@ -134,6 +134,9 @@ LISTS = [
     ["| # | Source |\n|---|---|", "| 1 | Harbour book |", "| 2 | Oak |"],
     ["## Quellen", "| Nr. | Titel |\n|---|---|", "| [1] | Hafenbuch |", "| [2] | Eiche |"],
     ["[1]: https://a.example/1", "[2]: https://a.example/2"],
+    ["Works cited:", "Smith, J. Tides. 2020.", "Doe, A. Quays."],
+    ["Source 1: Harbour handbook", "Source 2: Tide tables"],
+    *([title] for title in ("Source(s): [1] [2]", "Key sources: Handbook, Tides", "Ref: [1], [2]")),
 ]
 
 
@@ -153,6 +156,7 @@ def test_a_list_of_sources_is_neither_claim_nor_citation(listed: list[str]) -> N
         ["The river has two.", "## Sources", "They lie in the hills.", "Both are dry."],
         ["It has several.", "Sources: wind and sun.", "They are cheap."],
         ["A [1].", "References to it are rare."],
+        ["It has three.", "Sources: wind, sun and coal."],
         ["[1] The quay is long.", "[2] It is of oak."],
         ["A [1].", "[1] says that it is deep."],
         ["A [1].", "B [2].", "[2] Its gate is new."],
