@@ -100,7 +100,6 @@ def collect_batches(
     client: OpenAIBatches,
     store: str | Path,
     *,
-    name: str | None = None,
     wait: bool = False,
     price: Callable[[str], Price | None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
@@ -110,7 +109,6 @@ def collect_batches(
     Args:
         client: of the Batch API, at the batches' address.
         store: folder of the batches and labels.
-        name: of a batch or a submission; by default all.
         wait: wait until every batch has ended; by default look once.
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
@@ -121,16 +119,16 @@ def collect_batches(
     Raises:
         FatalJudgeError: the provider denies access; the answers of other batches are stored.
         StoreError: the store or a batch cannot be read or written; as before.
-        UsageError: there is no such store or batch, or open ones are at another address.
+        UsageError: there is no such store, or open batches are at another address.
 
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
-    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait)
     with DiskStore(store, notice=notice) as opened:
-        collector = _Collector(client, opened, name, price, notice or (lambda _: None))
+        collector = _Collector(client, opened, price, notice or (lambda _: None))
         return run(lambda: collector.collect(wait=wait), client)
 
 
@@ -140,7 +138,6 @@ class _Collector:
 
     client: OpenAIBatches
     store: DiskStore
-    name: str | None
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     done: Collection = field(default_factory=Collection)
@@ -169,7 +166,7 @@ class _Collector:
 
     async def _look(self) -> bool:
         """Look at every open batch once, and send what is unsent; return whether to look again."""
-        here = partial(batches, self.store.directory, self.name)
+        here = partial(batches, self.store.directory)
         self._stuck.clear()
         with locked(self.store.directory):
             for batch in here():
@@ -200,10 +197,11 @@ class _Collector:
             elif time.time() > self._started + _WINDOW + _LATENESS:
                 why = "a day of looks has not helped, and other batches have ended since"
             if why:
+                look = batch.command("collect", "--wait")
+                drop = batch.command("cancel", batch.name, "--drop")
                 self.report(
-                    f"{batch.name}: {why}: `{batch.command('collect', '--wait')}` looks again, and "
-                    f"`{batch.command('cancel', '--drop')}` gives it up, so that its rows can be "
-                    "bought again"
+                    f"{batch.name}: {why}: `{look}` looks again, and `{drop}` gives it up, so that "
+                    "its rows can be bought again"
                 )
             if why or error.reason in _NEEDS_USER:
                 self._stuck.add(batch.name)
