@@ -239,7 +239,7 @@ class Anchors(Displayed):
             then = ", ".join(one for one in apart if one in known) or "nothing"
             now = ", ".join(one for one in apart if one not in known) or "nothing"
             both = f"{then} then, {now} now; give the same ones"
-            raise UsageError(f"the judge's options are not those of the anchors: {both}")
+            raise UsageError(f"the judge's options differ from the anchors': {both}")
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.

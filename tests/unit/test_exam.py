@@ -475,7 +475,7 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
     ):
         found = labels_of(noisy(), 4).anchors(n=4)
         found.rounds[0] = [relabeled(one, **fact) for one in found.records]
-        with pytest.raises(UsageError, match=f"not those of the anchors: {said}"):
+        with pytest.raises(UsageError, match=f"differ from the anchors': {said}"):
             found.check(judge=noisy(calls=calls), store=labeler.MemoryStore())
         assert (found.looks, calls) == (0, [])
 

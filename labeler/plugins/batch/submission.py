@@ -111,9 +111,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
     if not (isinstance(client, OpenAIBatches) and isinstance(store, str | Path)):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
-    how = label_tasks(
-        open_judge(replace(options, judge=options.judge or "openai"), instead=""), options
-    )
+    how = label_tasks(open_judge(replace(options, judge=options.judge or "openai")), options)
     spec, notice = how.judge.spec, options.notice or (lambda _: None)
     if not isinstance(spec, OpenAISpec) or spec.judge != "openai":
         raise UsageError(
