@@ -42,10 +42,9 @@ class Usage(Frozen):
     """Part of the prompt tokens that the provider wrote to its prompt cache, where it says so."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum of both."""
-        theirs = other.__dict__
+        """Return the sum of both; the other may be a glance at a file, with the same fields."""
         return Usage.model_construct(
-            **{name: count + theirs[name] for name, count in self.__dict__.items()}
+            **{name: count + getattr(other, name) for name, count in self.__dict__.items()}
         )
 
 

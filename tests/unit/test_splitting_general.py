@@ -58,7 +58,6 @@ LINES = {
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
     "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
-    "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
 }
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
@@ -76,7 +75,7 @@ SHAPES = {
     "bare number": "It works.12 ¦More agree.3,4 ¦See Fig.12 for it.",
     "number behind a space": "It works. 12 ¦However, few tried. ¦12 people did.",
     "number of an item": "It works. ¦2  The second thing. ¦3  A third.",
-    "pairs of letters": "Los EE. UU. firmaron. ¦Los JJ. OO. empiezan. ¦Vale.",
+    "pairs of letters": "Los EE. UU. firmaron. ¦Los JJ. OO. van. ¦Ae. aegypti. ¦Vale.",
     "ordinal": "Am 7. Mai und im 2. Stock. ¦Es sind 7. ¦Der Rest fehlt.",
     "unit": "It is 5 m. ¦Ropes cost $30K. ¦See 39 L. Ed. for that.",
     "capitals are no title": "She has MS. ¦Tests showed it. ¦Ms. Tests agreed.",
