@@ -58,7 +58,6 @@ LINES = {
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
     "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
-    "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
 }
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
