@@ -22,6 +22,8 @@ copyright = "the authors of labeler"  # noqa: A001
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 
+smartquotes = False  # two hyphens begin an option, and quotes may belong to a shell
+
 html_theme = "furo"
 html_title = f"labeler {version}"
 html_static_path = ["_static"]

@@ -15,6 +15,7 @@ def main() -> None:
     gc.set_threshold(_OBJECTS)
     # Plugins of pydantic would see every document, and looking for them takes time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    _open_closed_streams()
     try:
         from labeler.cli import run  # noqa: PLC0415 - so that importing this module costs nothing
     except KeyboardInterrupt:
@@ -22,6 +23,17 @@ def main() -> None:
     code = run()
     gc.freeze()  # what is left goes with the process: looking for garbage in it takes its time
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Open what stands for closed standard streams, whose numbers other files would get.
+
+    Writing to standard output is then an error; standard error is dropped.
+    """
+    for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            file = os.open(os.devnull, flags)
+            setattr(sys, name, os.fdopen(file, "r" if name == "stdin" else "w"))
 
 
 if __name__ == "__main__":

@@ -222,7 +222,7 @@ async def aiter_labels(data: RowSource, options: LabelOptions) -> AsyncGenerator
 
     Args:
         data: rows, as for :func:`open_rows`.
-        options: those of :func:`iter_labels`.
+        options: as for :func:`iter_labels`.
 
     Yields:
         A label record or a failure for each row.
@@ -251,7 +251,7 @@ def label(data: RowSource, options: LabelOptions) -> Labels:
 
     Args:
         data: rows, as for :func:`open_rows`.
-        options: those of :func:`iter_labels`. With ``output``, a label file, the labels are written
+        options: as for :func:`iter_labels`. With ``output``, a label file, the labels are written
             there, and read when they are needed; the file appears when complete.
 
     Returns:
@@ -282,7 +282,7 @@ async def alabel(data: RowSource, options: LabelOptions) -> Labels:
 
     Args:
         data: rows, as for :func:`open_rows`.
-        options: those of :func:`iter_labels`.
+        options: as for :func:`iter_labels`.
 
     Returns:
         The labels, as from :func:`label`.
@@ -339,7 +339,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
 
     Args:
         rows: as for :func:`open_rows`.
-        options: those of :func:`label`; a store folder that does not exist holds no labels.
+        options: as for :func:`label`; a store folder that does not exist holds no labels.
 
     Returns:
         Requests, tokens, dollars and time.

@@ -66,7 +66,7 @@ class Labels(Outcomes[Outcome]):
 
         Args:
             thresholds: ``support``, the least probability of a supported response sentence;
-                ``relevance`` and ``utilization``, those of a document sentence.
+                ``relevance`` and ``utilization``, of a document sentence.
 
         Returns:
             New labels; failures stay.
@@ -74,7 +74,7 @@ class Labels(Outcomes[Outcome]):
         Raises:
             UnknownName: a threshold is not one of these.
             UsageError: no threshold is given, one is outside 0 to 1, or a label has no
-                probabilities, such as those of a judge that writes text.
+                probabilities, as from a judge that writes text.
 
         Example:
             >>> labels.at(support=0.95).check(adherence=0.6).passed
@@ -96,7 +96,7 @@ class Labels(Outcomes[Outcome]):
 
         Args:
             path: the HTML file.
-            options: those of :func:`labeler.report.write_report`, such as ``by``.
+            options: as for :func:`labeler.report.write_report`, such as ``by``.
 
         Returns:
             The files.
@@ -201,7 +201,7 @@ class Labels(Outcomes[Outcome]):
         Args:
             other: labels, a label file, a store or a numbers file.
             metrics: metric ids, as for :meth:`metrics`.
-            options: those of :func:`labeler.compare`, such as ``by``.
+            options: as for :func:`labeler.compare`, such as ``by``.
 
         Returns:
             A row for each group and metric: means, difference, interval, p value and verdict.
@@ -249,7 +249,7 @@ class Labels(Outcomes[Outcome]):
         Args:
             other: labels, a label file or a store.
             metrics: metric ids, as for :meth:`metrics`.
-            options: those of :func:`labeler.comparing.diff_labels`, such as ``by`` and ``top``.
+            options: as for :func:`labeler.comparing.diff_labels`, such as ``by`` and ``top``.
 
         Returns:
             Flipped decisions by field, and each metric's change over them.
@@ -365,7 +365,7 @@ VIEWS[LabelRecord] = View(_text, _html)
 
 
 class _Streamed(Sequence[Outcome]):
-    """Labels that are read from the beginning each time, such as those of a store."""
+    """Labels that are read from the beginning each time, as of a store."""
 
     def __init__(self, path: str) -> None:
         self._path, self._state = path, source_state(path)

@@ -30,7 +30,8 @@ def commands() -> str:
     group = get_command(app)
     text = get_docs_for_click(obj=group, ctx=Context(group, info_name="labeler"), name="labeler")
     _, _, rest = text.partition("\n## ")
-    return "## " + rest
+    parts = enumerate(rest.split("`"))  # every other part is code
+    return "## " + "`".join(one if at % 2 else one.replace("<", r"\<") for at, one in parts)
 
 
 def python() -> str:

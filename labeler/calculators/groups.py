@@ -53,7 +53,7 @@ def _plain_name(key: str) -> str:
     if not key:
         return NO_GROUP
     text = str(json.loads(key)) if key.startswith('"') else key
-    return key if text in {"", NO_GROUP, DIFFERS} else text
+    return key if text in {NO_GROUP, DIFFERS} or not text.strip() else text
 
 
 def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:

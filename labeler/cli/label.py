@@ -16,7 +16,7 @@ import typer
 
 from labeler.catalog import Catalog
 from labeler.cli import options
-from labeler.cli.options import OtelEvents, check_label_target, reject_overwrite
+from labeler.cli.options import OtelEvents, check_label_target, place_of, reject_overwrite
 from labeler.cli.terminal import (
     BUDGET_REACHED,
     SOME_FAILED,
@@ -123,6 +123,8 @@ def label(
         check_label_target(rows, output)
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
+        if place_of(otel_events) == place_of(output or STDIO):
+            raise UsageError(f"--output and --otel-events are both {output}: name two files")
     return _label_here(rows, given, judges, output, otel_events)
 
 

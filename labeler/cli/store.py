@@ -25,7 +25,7 @@ from labeler.errors import UsageError
 from labeler.extensions import call_declared, every
 from labeler.judges.prompting import (
     DECISIONS,
-    Message,
+    DEFAULT_PROMPT,
     Prompt,
     is_retrieval_prompt,
     load_prompt,
@@ -33,7 +33,7 @@ from labeler.judges.prompting import (
     read_instructions,
     read_prompt,
 )
-from labeler.labeling.options import EstimateOptions, TaskOptions
+from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import read_resource, resource_names, retrieval_example
@@ -138,6 +138,9 @@ def delete(
         counts = _delete_traces(stores, selection, dry_run=True)
         listed = ", ".join(plural(n, kind) for kind, n in counts.items())
         notify(f"{store}: {listed} to delete" if listed else f"{store}: no match")
+        known = set[str]().union(*(found.ids for _, _, found in stores))
+        if missing := sorted(selection.ids - known):
+            notify(f"  no label or failure has id {', '.join(map(repr, missing))}")
         unreadable = sum(len(found.damaged) for _, _, found in stores)
         if unreadable:
             notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")
@@ -246,15 +249,9 @@ def prompt(
     ] = False,
     instructions: Annotated[str | None, options.parameter(TaskOptions, "instructions")] = None,
     rows: Annotated[
-        str | None, typer.Option(help="Print the messages for a row of this file instead.")
+        str | None, typer.Option(help="Print the messages for the first row of this file instead.")
     ] = None,
-    mapped: Annotated[list[str] | None, options.parameter(ExampleOptions, "columns")] = None,
-    preset: Annotated[str | None, options.parameter(ExampleOptions, "preset")] = None,
-    split_documents: Annotated[
-        str | None, options.parameter(ExampleOptions, "split_documents")
-    ] = None,
-    id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
+    given: ExampleOptions,
 ) -> None:
     """Print a prompt, the messages for one row, or a JSON Schema."""
     if rows is None and instructions is None and not (name and prompt_file(name)):
@@ -262,55 +259,26 @@ def prompt(
         names = "\n".join([*resource_names(kind, suffix), ""])
         sys.stdout.write(names if name is None else read_resource(kind, name, suffix))
         return
-    given = EstimateOptions(
-        columns=mapped,
-        instructions=instructions,
-        preset=preset,
-        split_documents=split_documents,
-        splitter=splitter,
-        prompt=name or EstimateOptions.prompt,
-    )
-    worded = _worded(given)
+    worded = _worded(name or DEFAULT_PROMPT).with_instructions(read_instructions(instructions))
     if rows is None:
         sys.stdout.write(f"# System\n\n{visible(worded.system_text)}\n\n# User\n\n{worded.user}\n")
         return
-    stream = RowStream(given.open(rows), (), notify)
-    for message in _messages(stream, id, given, worded):
+    found = next(iter(RowStream(given.open(rows), (), notify))).content
+    if isinstance(found, LabelFailure):
+        raise UsageError(found.message)
+    keyed = key_example(found, SPLITTERS[given.splitter], shows_conversation=True)
+    shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
+    for message in worded.render(shown):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
 
 
-def _worded(given: EstimateOptions) -> Prompt:
-    """Return the prompt that is named or given as a file, with instructions."""
-    name, file = str(given.prompt), prompt_file(given.prompt)
-    worded: Prompt
+def _worded(name: str) -> Prompt:
+    """Return the prompt of a name or a file."""
+    file = prompt_file(name)
     if file is not None:
-        worded = read_prompt(file, DEFAULT_PROFILE)
-    elif family_of(name) == DECISIONS:
+        return read_prompt(file, DEFAULT_PROFILE)
+    if family_of(name) == DECISIONS:
         from labeler.judges.decisions.questions import decision_prompt
 
-        worded = decision_prompt(f"{DEFAULT_PROFILE}/{version_of(name)}")
-    else:
-        worded = load_prompt(name if "/" in name else f"{DEFAULT_PROFILE}/{name}")
-    return worded.with_instructions(read_instructions(given.instructions))
-
-
-def _messages(
-    rows: RowStream,
-    id: str | None,  # noqa: A002 - as above
-    given: EstimateOptions,
-    worded: Prompt,
-) -> tuple[Message, ...]:
-    """Return the messages for the row of an id, or for the first row.
-
-    Raises:
-        UsageError: no row has that id, or it is unreadable.
-    """
-    splitter = SPLITTERS[given.splitter]
-    for row in rows:
-        if id is None or row.content.id == id:
-            if isinstance(row.content, LabelFailure):
-                raise UsageError(row.content.message)
-            keyed = key_example(row.content, splitter, shows_conversation=True)
-            shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
-            return worded.render(shown)
-    raise UsageError(f"there is no row {id!r}")
+        return decision_prompt(f"{DEFAULT_PROFILE}/{version_of(name)}")
+    return load_prompt(name if "/" in name else f"{DEFAULT_PROFILE}/{name}")

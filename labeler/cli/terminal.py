@@ -253,7 +253,7 @@ def signals_raise() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # Signals ignored by the parent process stay ignored, as those of background jobs and nohup.
+    # Signals ignored by the parent process stay ignored, as in background jobs and nohup.
     handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, _raise) for number in handled}
     hook = sys.unraisablehook

@@ -47,10 +47,10 @@ SENTENCE_FIELDS = (*DOCUMENT_FIELDS, *RESPONSE_FIELDS)
 OVERALL = "overall_supported"
 
 VERDICTS = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "y"), True),
-    **dict.fromkeys(("0", "0.0", "false", "no", "n"), False),
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "y", "wahr", "vrai", "verdadero"), True),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "n", "falsch", "faux", "falso"), False),
 }
-"""Words for yes and no, in lower case."""
+"""Words for yes and no, in lower case, also those that a spreadsheet makes of TRUE and FALSE."""
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _PLACES = ("document", "response", "reference", "tool output", "turn")
 

@@ -239,7 +239,7 @@ class Anchors(Displayed):
             then = ", ".join(one for one in apart if one in known) or "nothing"
             now = ", ".join(one for one in apart if one not in known) or "nothing"
             both = f"{then} then, {now} now; give the same ones"
-            raise UsageError(f"the judge's options are not those of the anchors: {both}")
+            raise UsageError(f"the judge's options differ from the anchors': {both}")
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -248,7 +248,9 @@ class Anchors(Displayed):
             UsageError: nothing was asked yet.
         """
         if not self.looks:
-            raise UsageError("these anchors were never checked: check() asks the judge")
+            raise UsageError(
+                "these anchors were never checked: labeler anchors check, or check(), asks again"
+            )
         asked = list(zip(*self.rounds, strict=True))
         may_be_first = [
             [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]
@@ -268,20 +270,18 @@ class Anchors(Displayed):
         models = dict.fromkeys(one.signature.model for one in _labels(*self.rounds))
         return AnchorCheck(self.looks, changes, noise, failed, tuple(models))
 
-    def shift(self, metric: str) -> copies.Difference | None:
-        """Return what the judge's change alone does to a metric's mean, with its interval.
+    def shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
+        """Return what the judge's change alone does to means of metrics, with intervals.
 
-        Returns:
-            Mean difference of the last answers from the first ones, over the :attr:`free` records;
-            ``None`` before a check, or if fewer than 2 of them have the metric in both.
+        They are mean differences of the last answers from the first ones, over the :attr:`free`
+        records; there is none for a metric that fewer than 2 of them have in both, or before a
+        check.
 
         Raises:
             UnknownName: there is no such metric.
         """
-        return self._shifts([metric]).get(metric) if self.looks else None
-
-    def _shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
-        """Return the shifts of metrics that have one; a record is counted once for all of them."""
+        if not self.looks:
+            return {}
         rounds = (metrics(own[: self.free], ids) for own in (self.rounds[-1], self.records))
         rows = list(zip(*rounds, strict=True))
         pairs = {name: [(a[name].value, b[name].value) for a, b in rows] for name in ids}
@@ -294,7 +294,7 @@ class Anchors(Displayed):
         The ids come from a comparison; by default they are the metrics to show first.
         """
         chosen, moved = select_metrics(ids), []
-        shifts = self._shifts([one.id for one in chosen])
+        shifts = self.shifts([one.id for one in chosen])
         measured = [one for one in chosen if one.id in shifts]
         for metric in headline_metrics(measured) if ids is None else measured:
             found = shifts[metric.id]

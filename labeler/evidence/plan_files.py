@@ -134,7 +134,7 @@ def read_header(path: str | Path) -> PlanHeader:
     """Return the header of a plan; all its rows have the same."""
     plans = {row["plan"] for _, row in read_cells(path, ("plan", "id", "sentence"))}
     if len(plans) > 1:
-        raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
+        raise UsageError(f"{path}: rows of two plans in one file; keep one plan's")
     try:
         return PlanHeader.model_validate_json(plans.pop() if plans else "")
     except (ValidationError, UsageError) as error:

@@ -12,6 +12,11 @@ from email.utils import parsedate_to_datetime
 
 from labeler.errors import UsageError
 
+try:
+    import resource
+except ImportError:  # Windows limits no connections so
+    resource = None  # type: ignore[assignment]
+
 MINUTE = 60.0
 LONGEST_WAIT = 86_400.0
 """Seconds that a run waits at a server's request before it asks again; longer waits come from
@@ -222,6 +227,29 @@ class RateLimits:
         """Spend requests and tokens; a negative number returns what was reserved and not used."""
         for unit, bucket in self._buckets.items():
             bucket.take(tokens if unit == "tokens" else requests)
+
+
+_OTHER_FILES = 64
+"""Open files besides connections."""
+
+
+def allow_connections(number: int) -> None:
+    """Let this process have as many requests in flight, and as many connections that rest.
+
+    Raises:
+        UsageError: the system allows fewer open files.
+    """
+    if resource is None:
+        return
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * number + _OTHER_FILES
+    if resource.RLIM_INFINITY != most < needed:
+        raise UsageError(
+            f"{number} requests at once need {needed} open files, and the system allows {most}: "
+            "give a lower --concurrency, or raise the limit (ulimit -n)"
+        )
+    if resource.RLIM_INFINITY != allowed < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 # Quotas and waits in the headers of a response.

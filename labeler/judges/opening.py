@@ -21,8 +21,6 @@ _RECORDED = "recorded"
 OF_ONE_SERVER = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
 """Options of a server that hold for one provider only; the others carry no secret."""
 
-INSTEAD = "; --judge embedded works without one"
-
 
 def made_judge(given: Judge) -> Judge:
     """Return a judge that a caller made.
@@ -43,7 +41,6 @@ def open_judge(
     *,
     also: Iterable[str] = (),
     notice: Callable[[str], None] | None = None,
-    instead: str = INSTEAD,
 ) -> Judge:
     """Make the judge that options describe; the key comes from the environment only.
 
@@ -53,7 +50,6 @@ def open_judge(
         also: other given options that only hosted models heed.
         notice: called with a warning when the embedded judge is chosen by default; without it, the
             name of a judge is required then.
-        instead: end of the message about a missing model or key.
 
     Raises:
         UsageError: an option is missing, or does not apply to the judge.
@@ -72,8 +68,13 @@ def open_judge(
     if options.model == os.environ.get("LABELER_MODEL"):
         hosted.discard("model")
     _require_applicable(chosen, hosted | (applied.keys() & {_RECORDED}))
+    if named is None and chosen == "openai" and options.model is None:
+        raise UsageError(
+            "no model is named, and models retire, so none is built in: give --judge openai:MODEL, "
+            "or --judge embedded, which needs none"
+        )
     if chosen in PROVIDERS:
-        return _hosted_judge(chosen, options, instead)
+        return _hosted_judge(chosen, options)
     if chosen == "replay":
         from labeler.judges.scripted import ReplayJudge  # noqa: PLC0415 - reads label files
 
@@ -254,7 +255,7 @@ def hosted_spec(options: JudgeOptions) -> JudgeSpec:
     return spec_of(options.model, options.settings, chosen)
 
 
-def required_model(provider: str, options: JudgeOptions, instead: str = "") -> str:
+def required_model(provider: str, options: JudgeOptions) -> str:
     """Return the model that options name.
 
     Raises:
@@ -263,18 +264,18 @@ def required_model(provider: str, options: JudgeOptions, instead: str = "") -> s
     if options.model is None:
         raise UsageError(
             f"the {provider} judge needs --model (or LABELER_MODEL): models retire, so none is "
-            f"built in{instead}"
+            "built in"
         )
     return options.model
 
 
-def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
-    model = required_model(provider, options, instead)
+def _hosted_judge(provider: str, options: JudgeOptions) -> Judge:
+    model = required_model(provider, options)
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
     from labeler.judges.openai.address import environment_key  # noqa: PLC0415 - for hosted ones
 
     key = None
     if options.api_key_command is None:
-        key = environment_key(options.base_url, provider, instead)
+        key = environment_key(options.base_url, provider)
     kind: Callable[..., Judge] = JUDGES[provider]
     return kind(model, **options.settings, api_key=key, price=options.find_price())

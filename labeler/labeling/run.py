@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.judges.judge import Judge, ModeRejected
-from labeler.judges.limits import Budget, Limits
+from labeler.judges.limits import Budget, Limits, allow_connections
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
 from labeler.labeling.cache import LabelCache, ServedLabels, Settled, pending_labels
@@ -146,6 +146,9 @@ class Run:
             user: judge or embedder.
             concurrency: its requests in flight at most, if fewer than those of the run.
             budget: its own budget, if it does not spend that of the run.
+
+        Raises:
+            UsageError: the system allows fewer connections at once.
         """
         traffic = self._traffic.get(id(user))
         if traffic is None:
@@ -153,6 +156,8 @@ class Run:
             traffic = self._first if alone else self._first.for_server(concurrency, budget)
             self._traffic[id(user)] = traffic
             self._closables.append(user)
+            if hasattr(user, "host"):  # it connects to a server
+                allow_connections(traffic.concurrency)
         return traffic
 
     async def settled(self, tasks: Sequence[tuple[Judge, Task[Any]]]) -> list[Settled]:

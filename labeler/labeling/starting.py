@@ -81,10 +81,9 @@ def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judg
     several = getattr(options, "judges", None)
     if several is not None:
         return open_judges(several, options)
-    if default is None:
-        return [open_judge(options)]
-    named = replace(options, judge=default) if options.judge is None else options
-    return [open_judge(named, instead="")]
+    if default is not None and options.judge is None:
+        options = replace(options, judge=default)
+    return [open_judge(options)]
 
 
 def _checked_store(options: StoreOptions) -> StoreLike:

@@ -42,10 +42,9 @@ class Usage(Frozen):
     """Part of the prompt tokens that the provider wrote to its prompt cache, where it says so."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum of both."""
-        theirs = other.__dict__
+        """Return the sum of both; the other may be a glance at a file, with the same fields."""
         return Usage.model_construct(
-            **{name: count + theirs[name] for name, count in self.__dict__.items()}
+            **{name: count + getattr(other, name) for name, count in self.__dict__.items()}
         )
 
 
@@ -272,7 +271,7 @@ class LabelRecord(Displayed, Record[Label]):
         if basis.key != retrieval_key(self.example, basis.signature):
             return "the key of its retrieval label is not that of its question and documents"
         if tuple(self.label.all_relevant_sentence_keys) != basis.all_relevant_sentence_keys:
-            return "its relevant sentences are not those of its retrieval label"
+            return "its relevant sentences differ from its retrieval label's"
         return None
 
 

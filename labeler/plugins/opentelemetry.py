@@ -2,8 +2,8 @@
 
 A span is emitted where the process has a tracer provider of OpenTelemetry; without one nothing is
 imported and nothing happens. A span holds what was asked for and what it cost: never a text of the
-row, the prompt or the answer. The row's id stands in it as a digest, unless
-:func:`show_record_ids` asks for the id itself. What goes wrong with tracing never costs a label.
+row, the prompt or the answer. The row's id stands in it as a digest. What goes wrong with tracing
+never costs a label.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,29 +26,14 @@ SCOPE = "labeler"
 """The instrumentation scope of the spans."""
 _OPERATION = "chat"
 _ID_DIGITS = 16
-_IN_PROCESS = frozenset({"embedded", "replay"})
-"""Judges that ask no other process."""
 _SAMPLING = ("temperature", "top_p", "seed")
-_ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
-"""Options of a current span that is ended, and marked as failed, here."""
-
-
-class _Privacy:
-    """The facts of a row that spans may hold."""
-
-    ids_shown = False
-
-
-def show_record_ids(shown: bool = True) -> None:
-    """Let spans name rows by their ids, not by digests alone, in the whole process."""
-    _Privacy.ids_shown = shown
 
 
 class JudgeSpans:
     """A listener of runs that spans each call of a judge, where the process has a tracer."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Any, ExitStack]] = {}
+        self._open: dict[str, Any] = {}
         """Spans that have begun, by the key of their task."""
 
     def __call__(self, event: RunEvent) -> None:
@@ -57,20 +42,13 @@ class JudgeSpans:
         if trace is None or call is None:
             return
         if event.kind == "call":
-            span = _begun(trace, call.spec, call.task)
-            if span is not None:
-                stack = ExitStack()
-                stack.callback(_quietly, span.end)
-                with suppress(Exception):
-                    stack.enter_context(trace.use_span(span, **_ENDS_HERE))
-                self._open[call.task.key] = span, stack
-        elif call.task.key in self._open:
-            span, stack = self._open.pop(call.task.key)
-            with stack:
-                if call.facts is not None:
-                    _quietly(span.set_attributes, _of_facts(call.facts))
-                if call.error is not None:
-                    _quietly(_mark_failed, trace, span, call.error)
+            self._open[call.task.key] = _begun(trace, call.spec, call.task)
+        elif (span := self._open.pop(call.task.key, None)) is not None:
+            if call.facts is not None:
+                _quietly(span.set_attributes, _of_facts(call.facts))
+            if call.error is not None:
+                _quietly(_mark_failed, trace, span, call.error)
+            _quietly(span.end)
 
 
 def spans() -> JudgeSpans | None:
@@ -81,9 +59,9 @@ def spans() -> JudgeSpans | None:
 def _begun(trace: Any, spec: JudgeSpec, task: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """Return a span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
-        kind = trace.SpanKind.INTERNAL if spec.judge in _IN_PROCESS else trace.SpanKind.CLIENT
+        kind, attributes = trace.SpanKind.CLIENT, _of_request(spec, task)
         span = trace.get_tracer(SCOPE, __version__).start_span(
-            f"{_OPERATION} {spec.model}", kind=kind, attributes=_of_request(spec, task)
+            f"{_OPERATION} {spec.model}", kind=kind, attributes=attributes
         )
         return span if span.is_recording() else None
     return None
@@ -107,7 +85,6 @@ def _of_request(spec: JudgeSpec, task: Task) -> dict[str, object]:
         "labeler.schema": task.schema.artifact.name,
         "labeler.key": task.key,
         "labeler.record.digest": digest_of_id(task.example.id),
-        "labeler.record.id": task.example.id if _Privacy.ids_shown else None,
         **{f"gen_ai.request.{name}": sampling.get(name) for name in _SAMPLING},
         "gen_ai.request.max_tokens": getattr(spec, "max_output_tokens", None),
         "server.address": server and server.hostname,

@@ -180,7 +180,7 @@ def heat_map(
         y: id of the vertical metric.
         pairs: values of both.
         name: prefix of the ids in the drawing, unique in the page.
-        filters: filters added to those of a cell.
+        filters: filters added to a cell's.
     """
     x_bins, y_bins = bins_of([a for a, _ in pairs]), bins_of([b for _, b in pairs])
     counts = Counter((_bin_place(x_bins, a), _bin_place(y_bins, b)) for a, b in pairs)

@@ -235,7 +235,7 @@ def is_folder(path: str | Path) -> bool:
 
 @contextmanager
 def replacing_report(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder, whose files become those of a report if all went well.
+    """Yield a temporary folder, whose files become a report if all went well.
 
     An earlier report is replaced; other files never are. The page is moved last, so a folder with a
     page is complete.

@@ -164,24 +164,18 @@ Name = Annotated[
 """An annotator's name: a non-empty line without surrounding space."""
 
 
-class AnswerChange(Frozen):
-    """A change of a person's answer to the label shown."""
+class ReviewAnswer(Frozen):
+    """A person's answer to the label shown."""
 
     key: str = Field(max_length=MOST_NAME)
     """Key of the label, so an outdated page is noticed."""
     before: str | None = Field(default=None, max_length=MOST_NAME)
     """Time of the answer that the page showed, so nobody overwrites an answer unseen."""
 
-
-class Withdrawal(AnswerChange):
-    """A request to withdraw a person's answer."""
-
-
-class ReviewAnswer(AnswerChange):
-    """A person's new answer."""
-
-    answer: Literal["agree", "judged", "unsure"]
-    """``agree`` adopts the judge's judgment, ``judged`` brings the person's own."""
+    answer: Literal["agree", "judged", "unsure"] | None
+    """``agree`` adopts the judge's judgment, ``judged`` brings the person's own; ``null`` withdraws
+    the answer before.
+    """
     judgment: Judgment | None = None
     comment: str = Field(default="", max_length=MOST_COMMENT)
 
@@ -210,7 +204,7 @@ def check_name(name: str) -> str:
     return _NAME.validate_python(name)
 
 
-M = TypeVar("M", ReviewAnswer, Withdrawal, PlanAnswer)
+M = TypeVar("M", ReviewAnswer, PlanAnswer)
 
 
 async def read_message(request: Request, kind: type[M]) -> M:

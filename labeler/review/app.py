@@ -28,7 +28,6 @@ from labeler.review.access import (
     M,
     PlanAnswer,
     ReviewAnswer,
-    Withdrawal,
     read_message,
 )
 from labeler.review.plan_reading import PlanReading
@@ -96,7 +95,6 @@ def _requests(session: ReviewSession | PlanReading) -> Iterator[tuple[Any, ...]]
     else:
         yield "GET", "statistics", ReviewStatistics(session).view
         yield "POST", _RECORD, session.save, _position, _message(ReviewAnswer)
-        yield "POST", f"{_RECORD}/withdrawal", session.withdraw, _position, _message(Withdrawal)
 
 
 def _answering(

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from labeler.calculators import Metric
 from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
-from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections import Queue
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
@@ -35,8 +34,7 @@ class LabelSet:
         rows: for every labeled row, the place of its label: rows with the same sentences share
             one. Copies and failures count as in metrics, see :func:`labeler.calculators.summarize`.
         questions: for every labeled row, the digest of its question; 0 for none.
-        values: the judge's values by metric and by ``overall_supported``, one per label; ``None``
-            where undefined.
+        values: the judge's values by metric, one per label; ``None`` where undefined.
         doubts: suspicion score of each label; empty if ``doubt`` is ``None``.
         failed: number of rows without a label.
         signatures: the distinct signatures of the labels.
@@ -60,8 +58,7 @@ class LabelSet:
         """The place of each label by key."""
         self.rows: list[int] = []
         self.questions: list[int] = []
-        ids = [*(metric.id for metric in metrics), OVERALL]
-        self.values: dict[str, list[float | None]] = {each: [] for each in ids}
+        self.values: dict[str, list[float | None]] = {metric.id: [] for metric in metrics}
         self.doubts: list[float] = []
         self.failed = 0
         self.signatures: set[str] = set()
@@ -105,8 +102,8 @@ class LabelSet:
         corrected_signature(record.signature, "")  # rejects labels that people corrected already
         self._compressed.append(zlib.compress(record.model_dump_json().encode(), _LEVEL))
         self.signatures.add(configuration(record))
-        for name, value in metric_values(record, row).items():
-            self.values[name].append(value)
+        for name, ratio in row.metrics.items():
+            self.values[name].append(ratio.value)
         if self._doubt is not None:
             self.doubts.append(self._doubt(record))
         return place
@@ -121,12 +118,6 @@ class _Row(NamedTuple):
     identity: Identity | None
     place: int
     question: int
-
-
-def metric_values(record: LabelRecord, row: MetricsRow) -> dict[str, float | None]:
-    """Return a record's values by metric, and 1 or 0 for ``overall_supported``."""
-    values = {name: ratio.value for name, ratio in row.metrics.items()}
-    return {**values, OVERALL: float(record.label.overall_supported)}
 
 
 def queue_places(

@@ -1,6 +1,6 @@
 """The reading of a plan of ``labeler certify``: its sentences, and a person's answers.
 
-The texts are those of the labels that the plan was made of. The answers are a CSV file: the plan
+The texts come from the labels that the plan was made of. The answers are a CSV file: the plan
 with its ``answer`` column filled in and the name of the person next to it, so ``labeler certify``
 reads it as it reads a plan from a spreadsheet. It is written again with every answer, and replaces
 the earlier one only when it is complete.

@@ -31,7 +31,7 @@ from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import View, record_view
-from labeler.review.access import AnswerChange, ReviewAnswer, Withdrawal
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet
 
 
@@ -107,18 +107,24 @@ class ReviewSession:
         return self._view(position, self._record(position))
 
     def save(self, position: int, answer: ReviewAnswer) -> View:
-        """Save an answer to a record; it is durable when this method returns.
+        """Save an answer to a record, or withdraw it; it is durable when this method returns.
 
         Raises:
-            HTTPException: the answer does not fit the record, or the page is outdated.
+            HTTPException: the answer does not fit the record, there is none to withdraw, or the
+                page is outdated.
         """
         record = self._record(position, answer.key)
+        key = (record.key, self.settings.annotator)
         with self._writing:
             snapshot = self.log.snapshot()
-            key = (record.key, self.settings.annotator)
-            _latest(snapshot, key, answer)
-            at = _time_of_answer(snapshot, key)
-            hidden = self._hides(snapshot, key)
+            latest = _latest(snapshot, key, answer)
+            at, hidden = _time_of_answer(snapshot, key), self._hides(snapshot, key)
+            if answer.answer is None:
+                if latest is None:
+                    raise HTTPException(409, "there is nothing to take back here")
+                changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
+                self.log.add(latest.model_copy(update=changes))
+                return self._view(position, record)
             opinion, judgment = _opinion(answer, record, hidden=hidden)
             self.log.add(
                 Correction(
@@ -133,24 +139,6 @@ class ReviewSession:
                     queue="random" if record.key in snapshot.drawn else self.settings.queue,
                 )
             )
-        return self._view(position, record)
-
-    def withdraw(self, position: int, withdrawal: Withdrawal) -> View:
-        """Withdraw a person's answer to a record.
-
-        Raises:
-            HTTPException: there is no answer to withdraw, or the page is outdated.
-        """
-        record = self._record(position, withdrawal.key)
-        with self._writing:
-            key = (record.key, self.settings.annotator)
-            snapshot = self.log.snapshot()
-            latest = _latest(snapshot, key, withdrawal)
-            if latest is None:
-                raise HTTPException(409, "there is nothing to take back here")
-            at = _time_of_answer(snapshot, key)
-            changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
-            self.log.add(latest.model_copy(update=changes))
         return self._view(position, record)
 
     def hidden_keys(self, snapshot: Snapshot) -> frozenset[str]:
@@ -243,7 +231,7 @@ def _opinion(
     return ("disagree" if differs else "agree"), own
 
 
-def _latest(snapshot: Snapshot, key: KeyAndAnnotator, change: AnswerChange) -> Correction | None:
+def _latest(snapshot: Snapshot, key: KeyAndAnnotator, change: ReviewAnswer) -> Correction | None:
     """Return a person's latest answer; ``None`` without one.
 
     Raises:

@@ -17,7 +17,7 @@ from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.registry import plain_name
 from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
+from labeler.comparing.human_labels import HumanLabels, labels_of_corrections
 from labeler.comparing.human_matching import (
     Estimates,
     Judged,
@@ -33,7 +33,6 @@ from labeler.data.corrections.file import independent
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts
 from labeler.report.views import View
-from labeler.review.label_set import metric_values
 from labeler.review.session import ReviewSession, Snapshot
 
 ByKey = Mapping[str, list[Correction]]
@@ -55,7 +54,6 @@ class ReviewStatistics:
         self._drawn = session.keys if session.settings.queue == "random" else ()
         metrics = session.labels.metrics
         self._words = {one.id: plain_name(one) for one in metrics}
-        self._words[OVERALL] = "answers supported overall"
         self._lock = threading.Lock()
         self._latest: tuple[Snapshot, View] | None = None
         self._records: dict[str, LabelRecord] = {}
@@ -218,7 +216,8 @@ class ReviewStatistics:
         known = self._values.get((key, by))
         if known is None or known[0] != corrections:
             record = corrected(self._record(key), corrections)
-            known = corrections, metric_values(record, measure(record, self._labels.metrics))
+            found = measure(record, self._labels.metrics).metrics
+            known = corrections, {name: ratio.value for name, ratio in found.items()}
             self._values[key, by] = known
         return known[1]
 

@@ -233,6 +233,11 @@ class Database:
         """Reject a file of another program or format, or without a needed table or column."""
         ((identity,),) = self.all("PRAGMA application_id")
         ((version,),) = self.all("PRAGMA user_version")
+        if not identity and not (self.directory / FILE).stat().st_size:
+            raise StoreError(
+                f"{self.directory / FILE} is empty, so its labels are lost: restore it from a "
+                "copy, or remove it and label again"
+            )
         if identity != SETTINGS["sqlite_application_id"]:
             raise StoreError(
                 f"{self.directory / FILE} is not a label store: another program made it, such as "
@@ -258,9 +263,7 @@ class Database:
         triggers = self.all("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'")
         found = [tuple(str(text).encode() for text in trigger) for trigger in triggers]
         if hashlib.sha256(repr(sorted(found)).encode()).hexdigest() != _TRIGGERS:
-            raise self._changed(
-                "its triggers are not those of a label store and could remove labels"
-            )
+            raise self._changed("its triggers differ from a label store's and could remove labels")
         ((table,),) = self.all("SELECT sql FROM sqlite_master WHERE name = 'Cache'")
         if not _TABLE.fullmatch(table):
             raise self._changed("its table has rules that could remove or ignore labels")

@@ -260,11 +260,13 @@ class Found(Reading):
         rowids: numbers of the rows.
         kinds: numbers of rows by kind.
         keys: label keys of the rows.
+        ids: ids of the rows.
     """
 
     rowids: list[int] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
 
     def add(self, kind: str, rowid: int, key: str) -> None:
         """Add a selected row."""
@@ -282,6 +284,8 @@ def find_rows(database: Database, selection: RowSelection) -> Found:
     rested, kept = set[str](), set[str]()
     for rowid, outcome in found.rows(database):
         row, is_selected = (outcome.kind, rowid, str(outcome.key)), selection.matches(outcome)
+        if is_selected:
+            found.ids.add(outcome.id)
         if outcome.kind in {"retrieval", "failure"}:
             further.append((*row, is_selected))
             continue

@@ -63,7 +63,7 @@ MISTAKES = [
     # Other commands that ask a judge.
     "score rows.jsonl --judge embedded --criteria rubric_faithfulness",
     "score rows.jsonl --model m --base-url http://127.0.0.1:9/v1 --criteria nope",
-    "similarity rows.jsonl --judge embedded --embedder lexical",
+    "similarity rows.jsonl --judge embedded --embedder openai:e --embedder-url http://127.0.0.1:9/v1",
     "estimate rows.jsonl --judge embedded",
     "batch submit rows.jsonl",
     # Labels.

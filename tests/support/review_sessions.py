@@ -9,7 +9,7 @@ from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
-from labeler.review.access import ReviewAnswer, Withdrawal
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet
 from labeler.review.session import CorrectionsLog, ReviewSession, ReviewSettings
 from support.labeled import record
@@ -59,9 +59,9 @@ def said(session: ReviewSession, position: int, judgment: Judgment | None = None
     return ReviewAnswer.model_validate(shown | {"answer": kind, "judgment": judgment})
 
 
-def taken_back(session: ReviewSession, position: int) -> Withdrawal:
+def taken_back(session: ReviewSession, position: int) -> ReviewAnswer:
     """A withdrawal of the person's latest answer."""
-    return Withdrawal.model_validate(_shown(session, position))
+    return ReviewAnswer.model_validate(_shown(session, position) | {"answer": None})
 
 
 def _shown(session: ReviewSession, position: int) -> dict[str, object]:

@@ -104,7 +104,7 @@ def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
     _, out, err = command("status", "--json")
     (view,) = json.loads(out)
     assert (view["name"], view["lines"]) == (f"{submitted['batch']}-0001", 2)
-    assert (view["looked_up"], err) == (True, "")  # no address is asked for
+    assert err == ""
     collected = json.loads(command("collect", "--json")[1])
     assert (collected["parts"], collected["still_open"]) == (1, 1)
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
@@ -148,49 +148,28 @@ def test_without_a_key_or_an_address_nothing_is_sent(
 
 
 @pytest.mark.parametrize("key", [KEY, None])
-def test_a_status_that_asks_nobody_says_so(
-    command: BatchCommand, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
-) -> None:
-    """With a key for elsewhere or none: how old the states are, and what to give."""
-    command.submit()
-    command("status")
-    looks = provider.routes["GET /v1/batches/{id}"]
-    if key is None:
-        monkeypatch.delenv("OPENAI_API_KEY")
-    code, out, err = command.anywhere("status")
-    assert (code, "validating" in out, "look it up" in out) == (0, True, True)
-    assert err.startswith(f"{command.url} was not queried: ")
-    assert "as of submission or the last collection" in err
-    assert f"`labeler batch status --base-url {command.url}`" in err
-    assert "address" not in out
-    assert provider.routes["GET /v1/batches/{id}"] == looks
-
-
-@pytest.mark.parametrize("is_named", [False, True])
-@pytest.mark.parametrize("key", [KEY, None])
 def test_a_forgotten_address_is_named_and_gets_no_key(
     command: BatchCommand,
     monkeypatch: pytest.MonkeyPatch,
     provider: Provider,
     key: str | None,
-    is_named: bool,
 ) -> None:
     """Nothing is sent; the printed command can be copied, reaches the server, names no program."""
     monkeypatch.setenv("GATEWAY", "open")
     network = ["--header", "x-gateway=@GATEWAY", "--query", "api-version=1"]
     by_program = ["--api-key-command", f"{sys.executable} -c 'print(1)'"]
-    name = command.submit("--store", "it's", *network, *by_program)
+    command.submit("--store", "it's", *network, *by_program)
     if key is None:
         monkeypatch.delenv("OPENAI_API_KEY")
     sent = len(provider.requests)
-    given = [name] * is_named
-    code, _, err = command.anywhere("collect", *given, "--wait", "--store", "it's")
+    code, _, err = command.anywhere("collect", "--wait", "--store", "it's")
     assert (code, f"at {command.url}, not at https://api.openai.com/v1" in err) == (2, True)
     assert len(provider.requests) == sent
     words = shlex.split(err.split("`")[1])
     where = ["--store", "it's", "--base-url", command.url, *network]
-    assert words == ["labeler", "batch", "collect", *given, "--wait", *where]
-    assert command.anywhere("status", "--store", "it's")[2].count(shlex.join(network)) == 1
+    assert words == ["labeler", "batch", "collect", "--wait", *where]
+    code, _, err = command.anywhere("status", "--store", "it's")
+    assert (code, err.count(shlex.join(network))) == (2, 1)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     words.remove("--wait")
     code, _, err = command.anywhere(*words[2:])

@@ -137,7 +137,6 @@ def test_a_key_in_the_environment_chooses_the_judge(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-sentinel-key-000")
     code, _, err = labeler_command("label", EXAMPLES)
     assert (code, "sentinel" in err) == (2, False)
-    assert "--judge embedded works without one" in err
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     for key in ([], ["--api-key-command", "echo key"]):
         code, _, err = labeler_command("label", EXAMPLES, "--model", "m", *key)
@@ -163,8 +162,10 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     schema = json.loads(labeler_command("prompt", "--schema", "label-trace/v1")[1])
     assert "sentence_support_information" in schema["properties"]
     assert {"claims/v1", "trace/v1"} < set(labeler_command("prompt")[1].split())
-    _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
-    assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
+    _, out, _ = labeler_command("prompt", "--rows", EXAMPLES)
+    assert (
+        '\n0a "The Merrow tide gate was finished in October 2009 after six years of work."\n' in out
+    )
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

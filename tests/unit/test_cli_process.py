@@ -190,6 +190,12 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     assert (code, err.splitlines()[-1], "Traceback" in err) == (2, said, False)
 
 
+def test_closed_streams_stop_no_run(tmp_path: Path) -> None:
+    """A scheduler may start a command without any; no other file gets their numbers."""
+    command = f"{shlex.join(process([*EMBEDDED, '-o', 'labels.jsonl']))} <&- >&- 2>&-"
+    assert subprocess.call(["/bin/bash", "-c", command], cwd=tmp_path, env=settings()) == 0
+
+
 def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
     """Run a shell command with standard error on a terminal; its exit code and what was shown."""
     screen, terminal = pty.openpty()

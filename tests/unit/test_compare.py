@@ -263,11 +263,11 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 def test_pairs_are_compared_within_a_column() -> None:
     """Sides that differ are a group, but not a number and its text; texts may need quotes."""
-    ours = ["law", "health", None, "law", "(differs)", "true", 2020, "7"]
-    theirs = [*ours[:3], "art", *ours[4:6], 2020.0, 7, True]
+    ours = ["law", "health", None, "law", "(differs)", "true", 2020, " ", "7"]
+    theirs = [*ours[:3], "art", *ours[4:6], 2020.0, " ", 7, True]
     a, b = ([row(n, domain=one) for n, one in enumerate(side)] for side in (ours, theirs))
     found = compare(a, b, "adherence", by="domain").rows
-    groups = ['"(differs)"', '"true"', "(differs)", "(none)", "2020", "7", "health", "law"]
+    groups = ['" "', '"(differs)"', '"true"', "(differs)", "(none)", "2020", "7", "health", "law"]
     assert [(one.group, one.pairs) for one in found] == [(name, 1) for name in groups]
 
 

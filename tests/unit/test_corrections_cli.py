@@ -51,11 +51,11 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     judged_in_tool(labeler, "labels.jsonl", "--top", 2)
     assert Path("tasks.config.xml").exists()
     back = ("corrections", "import", "labels.jsonl", "done.json")
-    code, out, err = labeler(*back, "--annotator", "user 1=ann")
+    code, out, err = labeler(*back)
     assert (code, out) == (0, "")
     assert "new answers: 2 (2 disagree)" in err
     assert "2 corrections added to labels.corrections.jsonl" in err
-    again = labeler(*back, "--annotator", "user 1=ann")[2]
+    again = labeler(*back)[2]
     assert "0 corrections added to labels.corrections.jsonl" in again
     code, out, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert (code, out) == (0, "")
@@ -142,10 +142,6 @@ OUT, APPLY = "export labels.jsonl -o", "apply labels.jsonl"
         ("apply - c.jsonl", "name a file"),
         ("import labels.jsonl no.json", "cannot read no.json"),
         ("import labels.jsonl labels.jsonl", "not JSON"),
-        (
-            "import labels.jsonl empty.json --annotator ann",
-            "write the name in Label Studio, =, and the name here",
-        ),
     ],
 )
 def test_wrong_use_is_told(labeler: Command, line: str, expected: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from labeler.judges.openai.address import NO_KEY
 from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity.embedders import (
     Embedder,
-    LexicalEmbedder,
     Vector,
     WordLlamaEmbedder,
     cosine,
@@ -24,7 +22,6 @@ from labeler.plugins.similarity.embedders import (
 )
 
 ASKED = "How much does the lamp cost?"
-NEAR = "How much do the lamps cost?"
 REWORDED = "What is the price of the lamp?"
 FAR = "Where do penguins breed?"
 
@@ -43,29 +40,6 @@ def likeness(embedder: Embedder, text: str) -> float:
     return cosine(one, other) or 0.0
 
 
-def test_what_is_spelled_alike_is_alike() -> None:
-    """In any script; other words with the same meaning are hardly nearer than other subjects."""
-    embedder = LexicalEmbedder()
-    assert likeness(embedder, "\uff28OW much, does the LAMP cost") == pytest.approx(1.0)
-    assert likeness(embedder, NEAR) > 0.7
-    assert abs(likeness(embedder, FAR)) < 0.2
-    assert likeness(embedder, REWORDED) < likeness(embedder, NEAR) - 0.3
-    one, other, far = vectors(
-        embedder, "Сколько стоит лампа?", "Сколько стоят лампы?", "Где живут пингвины?"
-    )
-    assert (cosine(one, other) or 0) > 0.4 > (cosine(one, far) or 0)
-    assert not any(chain.from_iterable(vectors(embedder, "", "?!", " \n")))  # no direction
-
-
-def test_vectors_of_spelling_do_not_change() -> None:
-    """They are stored: another way of making them needs another name."""
-    (vector,) = vectors(LexicalEmbedder(), "lamp")
-    # Nine runs of <lamp>, each once, so that each has a third of the length.
-    places = {place: round(number * 3, 6) for place, number in enumerate(vector) if number}
-    assert places == {38: -1, 221: 1, 361: 1, 535: 1, 552: -1, 569: -1, 817: 1, 940: 1, 1014: -1}
-    assert str(LexicalEmbedder().spec) == "lexical/letters-1/1024"
-
-
 HAS_WORDLLAMA = find_spec("wordllama") and find_spec("tokenizers") and find_spec("safetensors")
 
 
@@ -76,7 +50,6 @@ def test_what_means_the_same_in_other_words_is_alike_by_the_table(tmp_path: Path
     assert "wordllama" not in sys.modules
     assert str(embedder.spec) == "wordllama/l2_supercat_256@4d243a4b2dae/256"
     assert likeness(embedder, REWORDED) > 0.7
-    assert likeness(embedder, REWORDED) > likeness(LexicalEmbedder(), REWORDED) + 0.2
     assert likeness(embedder, FAR) < 0.3
     assert not any(*vectors(embedder, ""))
     with pytest.raises(UsageError, match=r"\[embeddings\]"):
@@ -92,7 +65,7 @@ def test_a_missing_package_is_named_with_its_extra(
         with pytest.raises(UsageError, match=r"package safetensors, .*\[embeddings\]"):
             WordLlamaEmbedder(tmp_path)
     monkeypatch.setattr("labeler.plugins.similarity.embedders.find_spec", lambda _: None)
-    with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
+    with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*openai:MODEL"):
         WordLlamaEmbedder()
 
 
@@ -103,8 +76,8 @@ def test_a_missing_package_is_named_with_its_extra(
         ("openai:m", "https://a.test/v1", None, True),
         ("openai:m", "https://a.test/v1", "https://a.test/v2", True),
         ("openai:m", "https://a.test/v1", "https://b.test/v1", False),
+        (object(), None, None, True),
         ("anthropic:m", None, None, False),
-        (LexicalEmbedder(), None, None, True),
     ],
 )
 def test_credentials_of_the_judges_host_go_to_no_other(

@@ -21,7 +21,6 @@ import pytest
 import labeler
 from labeler import MemoryStore
 from labeler.cli.terminal import Interrupted, announce, signals_raise
-from labeler.errors import UsageError
 from labeler.judges.pace import Pace, current
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.engine import Engine, hurry
@@ -247,12 +246,6 @@ def test_a_cancelled_task_keeps_the_paid_answers(times: int) -> None:
     while not len(store) and time.monotonic() < until:
         time.sleep(0.01)
     assert len(store) >= 1
-
-
-def test_errors_of_a_run_reach_the_coroutine() -> None:
-    """As from the function that blocks."""
-    with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
-        asyncio.run(labeler.alabel(rows(3), judge="embedded", store=MemoryStore(), repeat=0))
 
 
 @pytest.mark.parametrize("name", ["label", "iter_labels"])

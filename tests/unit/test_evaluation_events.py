@@ -32,6 +32,7 @@ def test_events_name_the_spans_that_were_labeled(labeler_command: Command, tmp_p
         "metrics labels.jsonl --otel-events late.jsonl",
     ):
         assert labeler_command(*command.split())[0] == 0
+        assert labeler_command(*command.split(), "--otel-events", "labels.jsonl")[0] == 2
     found = events(tmp_path / "late.jsonl")
     assert found == events(tmp_path / "early.jsonl")
     assert {event["eventName"] for event in found} == {"gen_ai.evaluation.result"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
@@ -240,7 +241,7 @@ def noisy(
     flips: float = 0.03, change: float = 0.0, seed: int = 0, calls: list[str] | None = None
 ) -> FunctionJudge:
     """A judge that errs at random, and after a change otherwise for some sentences."""
-    random = np.random.default_rng(seed)
+    asked = Counter[str]()  # the order in which rows are asked about may change
 
     @labeler.judge("noisy", version=1)
     def judge(task: Task) -> dict[str, Any]:
@@ -249,7 +250,9 @@ def noisy(
         keys = task.example.document_keys()
 
         def supports(text: str) -> bool:
-            is_moved, is_flipped = share(text) < change, bool(random.random() < flips)
+            asked[text] += 1
+            is_flipped = Random(f"{seed} {asked[text]} {text}").random() < flips  # noqa: S311 - no secret
+            is_moved = share(text) < change
             return (share(f"{text}!") < 0.8) ^ is_moved ^ is_flipped
 
         support = {one.key: keys[: supports(one.text)] for one in task.example.response}
@@ -415,9 +418,8 @@ def test_errors_that_put_records_among_the_anchors_are_no_change() -> None:
     for _ in range(2):
         anchors.rounds.append([*again])
     assert not anchors.result().changed
-    found = anchors.shift("adherence_fraction")  # over records that are a sample of the labels
-    assert found is not None
-    assert found.value < 0.1
+    # over records that are a sample of the labels
+    assert anchors.shifts(["adherence_fraction"])["adherence_fraction"].value < 0.1
 
 
 def test_records_that_differ_in_an_unseen_reference_are_one_anchor() -> None:
@@ -473,7 +475,7 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
     ):
         found = labels_of(noisy(), 4).anchors(n=4)
         found.rounds[0] = [relabeled(one, **fact) for one in found.records]
-        with pytest.raises(UsageError, match=f"not those of the anchors: {said}"):
+        with pytest.raises(UsageError, match=f"differ from the anchors': {said}"):
             found.check(judge=noisy(calls=calls), store=labeler.MemoryStore())
         assert (found.looks, calls) == (0, [])
 
@@ -481,10 +483,9 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
 def test_what_the_judge_alone_does_to_a_metric() -> None:
     """The shift of a mean between first and last answers, with its interval."""
     anchors = labels_of(noisy(flips=0.0), 40).anchors(n=40)
-    assert anchors.shift("adherence_fraction") is None
+    assert anchors.shifts(["adherence_fraction"]) == {}
     anchors.check(judge=noisy(flips=0.0, change=1.0), store=labeler.MemoryStore())
-    found = anchors.shift("adherence_fraction")
-    assert found is not None
+    found = anchors.shifts(["adherence_fraction"])["adherence_fraction"]
     assert found.interval[0] < found.value < found.interval[1]
     for ids, words in (
         (None, r"the judge alone moved answers fully supported by .*, answer sentences suppor"),

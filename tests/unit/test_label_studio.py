@@ -58,10 +58,9 @@ def imported(
     *tasks: dict[str, Any],
     events: Sequence[Correction] = (),
     records: Sequence[LabelRecord] = (RECORD,),
-    **more: Any,
 ) -> Imported:
     """What becomes of an exported file."""
-    return import_answers(list(tasks), records, events, now=lambda: NOW, **more)
+    return import_answers(list(tasks), records, events, now=lambda: NOW)
 
 
 def only(found: Imported) -> Correction:
@@ -147,11 +146,10 @@ def test_what_was_withdrawn_stays_so() -> None:
 
 
 def test_several_people_answer_one_task() -> None:
-    """Each under an address or a number; these can be other names here."""
+    """Each under an address or a number."""
     done = answered(1)
     done["annotations"] += answered(2)["annotations"]
-    found = imported(done, names={"user 1": "ann"})
-    assert [made.annotator for made in found.added] == ["ann", "user 2"]
+    assert [made.annotator for made in imported(done).added] == ["user 1", "user 2"]
     for by, name in (({"email": "a@b.c", "id": 3}, "a@b.c"), ({"id": 3}, "user 3")):
         assert only(imported(answered(by))).annotator == name
 

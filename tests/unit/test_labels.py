@@ -287,10 +287,14 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
         labeler.load(tmp_path / "nothing.jsonl")
 
 
-def test_rows_of_equal_texts_cost_one_request() -> None:
+def test_rows_of_equal_texts_cost_one_request(tmp_path: Path) -> None:
     """They share one label; answers without usage still cost what the budget counted."""
     equal = [row | {"id": f"r{n}", "question": "Why?"} for n, row in enumerate(rows(1) * 5)]
     assert labeler.Labels(list(labeled(equal))).cost.requests == labeled(equal[:1]).cost.requests
+    usage = {"usage": Usage(prompt_tokens=1234)}
+    paid = (made := record()).model_copy(update={"reply": made.reply.model_copy(update=usage)})
+    read = labeler.load(labeler.Labels([paid, paid]).save(tmp_path / "paid.jsonl"))
+    assert "1,234" in str(read.cost)
     assert str(RunCost(3, Usage(), 0.5, "a list")).startswith("$0.5000 by a list")
 
 

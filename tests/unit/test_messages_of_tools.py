@@ -49,6 +49,7 @@ CALLS: dict[str, list[Any]] = {
     "Haystack": [
         {"role": "tool", "content": [{"tool_call_result": {"result": RESULT, "origin": {}}}]}
     ],
+    "MCP": [{"role": "tool", "content": [{"resource": {"text": RESULT}, "type": "resource"}]}],
     "ShareGPT": [
         {"from": "function_call", "value": "{}"},
         {"from": "observation", "value": RESULT},

@@ -174,7 +174,7 @@ def test_commands_make_no_code_of_what_they_read(tmp_path: Path, labeler_command
         ["metrics", "labels.jsonl", "--rows"],
         ["store", "export", "-o", "all.jsonl"],
         ["store", "import", "all.jsonl", "--store", "elsewhere"],
-        ["prompt", "--rows", "rows.jsonl", "--id", HOSTILE[0]],
+        ["prompt", "--rows", "rows.jsonl"],
     ):
         assert labeler_command(*command)[0] == 0, command
     assert AUDIT.found == []

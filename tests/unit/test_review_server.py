@@ -293,7 +293,7 @@ def test_what_was_saved_is_in_the_figures_and_can_be_taken_back(harness: Harness
         assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == judged
         harness.post()
     key = taken_back(harness.session, 0).model_dump()
-    path = "/api/records/0/withdrawal"
+    path = "/api/records/0"
     answer = harness.client.post(path, json=key, headers=OURS)
     assert (answer.status_code, answer.json()["mine"]) == (200, None)
     assert harness.client.post(path, json=key, headers=OURS).status_code == 409

@@ -13,7 +13,7 @@ from labeler.data.corrections.applying import corrected
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.report.views import View
-from labeler.review.access import ReviewAnswer, Withdrawal
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet, queue_places
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
@@ -51,12 +51,12 @@ def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
     """The record is open again; the file keeps both events. It goes once, and for oneself."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    view = session.withdraw(0, taken_back(session, 0))
+    view = session.save(0, taken_back(session, 0))
     assert (view["mine"], view["counts"]["agree"]) == (None, 0)
     assert [event.withdrawn for event in stored(session)] == [False, True]
     for one in (session, a_session(tmp_path, annotator="bob")):
         with pytest.raises(HTTPException, match="nothing to take back"):
-            one.withdraw(0, taken_back(one, 0))
+            one.save(0, taken_back(one, 0))
 
 
 def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
     (first,) = stored(session)
     session.log.file.append(first.model_copy(update={"at": "2999-01-01T00:00:00Z"}))
     assert session.save(0, said(session, 0, judgment=own()))["mine"]["opinion"] == "disagree"
-    assert session.withdraw(0, taken_back(session, 0))["mine"] is None
+    assert session.save(0, taken_back(session, 0))["mine"] is None
 
 
 def test_nobody_replaces_an_answer_unseen(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_nobody_replaces_an_answer_unseen(tmp_path: Path) -> None:
         with pytest.raises(HTTPException, match="changed elsewhere"):
             session.save(0, change)
     with pytest.raises(HTTPException, match="changed elsewhere"):
-        session.withdraw(0, Withdrawal(key=session.keys[0]))
+        session.save(0, ReviewAnswer(key=session.keys[0], answer=None))
     assert [event.opinion for event in stored(session)] == ["agree"]
 
 
@@ -114,7 +114,7 @@ def test_verdicts_of_a_blind_session_are_hidden_until_they_were_seen(tmp_path: P
     with pytest.raises(HTTPException, match="hidden"):
         session.save(0, said(session, 0))
     session.save(0, said(session, 0, judgment=own()))
-    session.withdraw(0, taken_back(session, 0))
+    session.save(0, taken_back(session, 0))
     assert not session.show(0)["hidden"]
     session.save(0, said(session, 0, judgment=own()))
     blind = [one.blind for one in stored(session) if one.annotator == "ann" and not one.withdrawn]
@@ -144,7 +144,7 @@ def test_what_was_judged_as_doubtful_is_judged_again_where_it_is_drawn(tmp_path:
     doubtful.save(0, said(doubtful, 0, judgment=own()))
     bob = a_session(tmp_path, queue="doubtful", annotator="bob")
     bob.save(0, said(bob, 0))
-    doubtful.withdraw(0, taken_back(doubtful, 0))
+    doubtful.save(0, taken_back(doubtful, 0))
     doubtful.save(0, said(doubtful, 0))
     queues = [event.queue for event in stored(drawn)]
     assert queues == ["doubtful", *["random"] * 5]
@@ -361,6 +361,6 @@ def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> N
         session.save(place, said(session, place))
         bob.save(place, said(bob, place, own()))
     view = statistics_of(session)
-    for name in ("adherence", "adherence:ragbench", "overall_supported"):
+    for name in ("adherence", "adherence:ragbench"):
         found = means(view, name)["estimate"]
         assert (found["value"], found["small_sample"]) == (0.5, True)

@@ -174,6 +174,7 @@ DATA = [list(row.values()) for row in ROWS]
 TABLES: dict[str, Any] = {
     "lists": BY_NAME,
     "positions": {name: dict(zip("01", column, strict=True)) for name, column in BY_NAME.items()},
+    "labels": {name: dict(zip("xy", column, strict=True)) for name, column in BY_NAME.items()},
     "rows by position": dict(zip("01", ROWS, strict=True)),
     "split": {"columns": list(BY_NAME), "index": [0, 1], "data": DATA},
     "without index": {"columns": list(BY_NAME), "data": DATA},
@@ -189,16 +190,14 @@ BY_LABEL = dict(zip(LABELS, ROWS, strict=True))
 @pytest.mark.parametrize(
     "table",
     [
-        TABLES["split"] | {"index": [["x", 1], "y"]},
         BY_LABEL,
-        {name: dict(zip(LABELS, column, strict=True)) for name, column in BY_NAME.items()},
         {"version": 1, **BY_LABEL},
         {"rows": BY_LABEL},
         {"version": 1, "data": {"test": BY_LABEL}},
     ],
 )
-def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path) -> None:
-    """As pandas writes an index of texts, and where rows by id stand below another name."""
+def test_texts_that_label_rows_are_ids(table: Any, tmp_path: Path) -> None:
+    """Also where rows by id stand below another name."""
     expected = [
         one.model_copy(update={"id": name})
         for one, name in zip(read.examples(ROWS), LABELS, strict=True)

@@ -58,7 +58,6 @@ LINES = {
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
     "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
-    "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
 }
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
@@ -76,7 +75,7 @@ SHAPES = {
     "bare number": "It works.12 ¦More agree.3,4 ¦See Fig.12 for it.",
     "number behind a space": "It works. 12 ¦However, few tried. ¦12 people did.",
     "number of an item": "It works. ¦2  The second thing. ¦3  A third.",
-    "pairs of letters": "Los EE. UU. firmaron. ¦Los JJ. OO. empiezan. ¦Vale.",
+    "pairs of letters": "Los EE. UU. firmaron. ¦Los JJ. OO. van. ¦Ae. aegypti. ¦Vale.",
     "ordinal": "Am 7. Mai und im 2. Stock. ¦Es sind 7. ¦Der Rest fehlt.",
     "unit": "It is 5 m. ¦Ropes cost $30K. ¦See 39 L. Ed. for that.",
     "capitals are no title": "She has MS. ¦Tests showed it. ¦Ms. Tests agreed.",
@@ -86,7 +85,7 @@ SHAPES = {
     "dialogue with dashes": "— Где он? — спросил Пётр. ¦— Там.",
     "parenthesis": "It (see Sec. 3. It is long) ended. ¦(It did.) ¦Yes.",
     "bullets in a line": "Bring: ¦• a pen ¦• paper",
-    "bold number": "**Step 1.** Open it. ¦**2.** Close it.",
+    "bold number": "**Step 1.** Open it. ¦**2.** Close it.\n¦## 3. Lock\n¦### 3.1. Key",
     "two numbers are no list": "It costs 1. ¦In winter it costs 2. ¦Then more.",
     "hard-wrapped": "The boat leaves the pier in the old harbor on\nMonday at noon. ¦Bye.",
     "TSV": "a\tb\n¦1\tIt is. So it is.\n¦2\tNo",
@@ -103,6 +102,7 @@ SHAPES = {
     "Korean": '"어디 가요? 왜요?"라고 물었다. ¦그는 웃었다.',
     "Hindi": "डॉ. राव आए। ¦मूल्य रु. 50 है। ¦यह ई.पू. 300 में बना।",
     "streets, dates, doses": "Hauptstr. 12, am 24. 12. 2024. ¦Mon. to Fri. 2 tabs. p.o. ¦The rest.",
+    "measures, times, pages": "A 5 in. x 3 in. bed at 8 p.m. ET. ¦Figure 3. A bed ..... 3",
     "before our time": "Nació en 52 a. C. en Roma. ¦El comp. es de 3 . 5 kg. ¦Seit 1980. ¦Gut.",
 }
 

@@ -121,7 +121,8 @@ def test_rows_are_selected_by_id_or_metadata(
     facts = VICTIM.model_dump(mode="json") | {"kind": "elsewhere", "key": "b" * 64}
     with DiskStore(folder) as store:
         store.put(parse_outcome(json.dumps(facts).encode()))
-    assert labeler_command("store", "delete", folder, *options, "--yes")[0] == 0
+    code, _, err = labeler_command("store", "delete", folder, *options, "--id", "nobody", "--yes")
+    assert (code, "no label or failure has id 'nobody'" in err) == (0, True)
     with DiskStore(folder) as store:
         assert {record.id for record in store} == {f"row-{n}" for n in left}
 

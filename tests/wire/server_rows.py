@@ -270,7 +270,6 @@ BUSY = {
         "in a 200": Fault(200, {"error": {"status": 429}}),
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
         "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
-        "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
         "a page, 429": body(b"error code: 1015", 429, content_type="text/html"),
     }, **AGAIN),
     **ending("rate_limit", "the server has more requests than it takes at once", {

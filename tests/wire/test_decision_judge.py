@@ -280,7 +280,6 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "refusal": (having(FIRST, type="refusal"), "refusal"),
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
     "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),
-    "an error within data": (lambda *_: {"data": {"error": {"code": 502}}}, "transport"),
     "words in 200": (lambda *_: {"detail": "model overloaded"}, "transport"),
     "page": (lambda *_: b"<html>Log in</html>", "transport"),
     "error in 200": (lambda *_: {"error": {"message": "blocked", "code": 400}}, "bad_request"),
@@ -311,8 +310,6 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
     "with names, in any order": with_answers(lambda one: one[::-1]),
     "more behind it": lambda body, _: json.dumps(body).encode() + b"\n{}",
     "byte order mark": lambda body, _: b"\xef\xbb\xbf" + json.dumps(body).encode(),
-    "an object around it": lambda body, _: {"code": 0, "data": body},
-    "a text in an object": lambda body, _: {"statusCode": 200, "body": json.dumps(body)},
     "once": lambda body, count: body if count > 1 else (529, {"detail": "overloaded"}),
     "once odd": lambda body, count: body if count > 1 else {**body, "answers": 3},
 }

@@ -27,7 +27,7 @@ from support.command import Command
 from support.watching import Watch
 from wire.connections import Wire
 from wire.dialects import nested
-from wire.provider import Behavior, Call, Provider, Rates, answers
+from wire.provider import Behavior, Call, Provider, answers
 from wire.runs import (
     KEY,
     Running,
@@ -72,20 +72,6 @@ class Held:
         while not self.going.is_set():
             await wire.pause(0.05)
         await answers()(call, wire)
-
-
-# Rate limits
-
-
-@pytest.mark.parametrize("header", ["retry-after-ms", None])
-def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
-    """A server that takes far less than it is sent, and may not even say how long to wait."""
-    rates = Rates(requests_per_second=40, burst=4, headers=False, retry_after=header)
-    with Provider(rates=rates) as provider:
-        outcomes = run(provider, rows(60))
-    assert reasons(outcomes) == ["label"] * 60
-    assert provider.limited > 0
-    assert set(provider.paid.values()) == {1}
 
 
 # Outages
@@ -252,6 +238,19 @@ def test_a_disk_that_fills_up_loses_nothing(
         assert (kept < 120) == is_left
         assert labeler_command(*asking)[0] == 0
         assert len(provider.calls) - before == 120 - kept
+
+
+@pytest.mark.parametrize(("limit", "code"), [("-S -n 100", 0), ("-n 100", 2)])
+def test_a_run_may_open_the_files_that_its_requests_need(
+    tmp_path: Path, limit: str, code: int
+) -> None:
+    """It raises its own limit; where that is not allowed, it does not begin."""
+    with Provider() as provider:
+        asking = process(labeling(provider, row_file(tmp_path, rows(2)), "--concurrency", 60))
+        limited = ["/bin/bash", "-c", f'ulimit {limit}; exec "$@"', "bash", *asking]
+        with running(limited, tmp_path) as run_:
+            assert run_.end().code == code
+    assert len(provider.calls) == 2 - code
 
 
 def narrow(arguments: list[str]) -> list[str]:

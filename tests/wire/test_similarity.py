@@ -19,7 +19,6 @@ from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
 from labeler.plugins.similarity.embedders import (
-    FREE,
     Embedded,
     as_vector,
     cosine,
@@ -154,7 +153,7 @@ def test_a_broken_answer_is_sent_back_once(tmp_path: Path, broken: Json) -> None
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"judge": EmbeddedJudge(), "embedder": "lexical"}, "cannot write questions"),
+        ({"judge": EmbeddedJudge()}, "cannot write questions"),
         ({"embedder": None}, "an embedder is a name, or an object"),
         ({"embedder": EmbeddedJudge()}, "an embedder is a name, or an object"),
         ({"budget": 1}, "a budget needs a price"),
@@ -207,7 +206,7 @@ def test_a_wrong_key_of_the_embedder_ends_the_run_and_loses_no_question(tmp_path
 class Broken:
     """An embedder of a user's own, with a fault."""
 
-    spec, price = EmbedderSpec(embedder="own", model="m"), FREE
+    spec, price = EmbedderSpec(embedder="own", model="m"), flat_price(Decimal(0), "free")
 
     def __init__(self, give: Callable[[int], list[Any]]) -> None:
         self._give = give
@@ -234,7 +233,7 @@ def test_a_fault_of_an_embedder_costs_its_rows(tmp_path: Path, give: Give, ends:
     """Nothing is stored of them, and another embedder compares them."""
     with Provider() as provider:
         assert reasons(compare(provider, tmp_path, rows(2), embedder=Broken(give))) == ends
-        records(compare(provider, tmp_path, rows(2), embedder="lexical"))
+        records(compare(provider, tmp_path, rows(2)))
         assert provider.routes[ASKED] == 2
 
 
@@ -302,10 +301,8 @@ def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ("--embedder openai", "--embedder openai:MODEL"),
-        ("--embedder word2vec", "'word2vec'; have: lexical, openai, wordllama"),
-        ("--embedder lexical --dimensions 8", "takes no --dimensions; only openai does"),
-        ("--embedder lexical --embedding-price 1", "takes no --embedding-price; only openai does"),
-        ("--embedder lexical --embedder-url https://e.example/v1", "takes no --embedder-url; only"),
+        ("--embedder word2vec", "'word2vec'; have: openai, wordllama"),
+        ("--embedder wordllama --dimensions 8", "takes no --dimensions; only openai does"),
         ("--embedder ollama:nomic", "its model as openai:nomic"),
         ("--embedder openai:e --embedding-price cheap", "--embedding-price is in US dollars"),
     ],

@@ -364,8 +364,7 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if isinstance(names, list) and isinstance(data, list) and not has_text:
         named = list(dict.fromkeys(map(str, names)))
         whole = all(isinstance(row, list) and len(row) == len(named) for row in data)
-        rows = [dict(zip(named, row, strict=True)) for row in data] if whole else None
-        return rows and _labeled(rows, _text_labels(table.get("index")))
+        return [dict(zip(named, row, strict=True)) for row in data] if whole else None
     are_rows = all(isinstance(row, dict) for row in table.values())
     if table and are_rows and all(str(key).isdecimal() for key in table):
         return list(table.values())
@@ -376,9 +375,9 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if len(keys) != 1 or not has_texts:
         return None
     (positions,) = keys
-    labels = None if all(str(key).isdecimal() for key in positions) else _text_labels(positions)
+    are_counted = all(str(key).isdecimal() for key in positions)
     rows = [{name: column[key] for name, column in columns.items()} for key in positions]
-    return _labeled(rows, labels) if labels is None or all(map(has_fields, rows)) else None
+    return rows if are_counted or all(map(has_fields, rows)) else None
 
 
 def _column(value: object) -> dict[Any, Any]:
@@ -393,24 +392,6 @@ def _column(value: object) -> dict[Any, Any]:
     are_positions = all(str(key).isdecimal() for key in value)
     are_labels = len(value) > 1 and read_document(dict.fromkeys(value, "text")) is None
     return dict(value) if are_positions or are_labels else {}
-
-
-def _text_labels(index: object) -> list[str] | None:
-    """Return the labels of an index that name rows: distinct, no numbers; else ``None``."""
-    given = index if isinstance(index, list | tuple) else ()
-    labels: list[Any] = [
-        "/".join(map(str, one)) if isinstance(one, list | tuple) else plain(one) for one in given
-    ]
-    are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
-    return labels if labels and are_texts else None
-
-
-def _labeled(rows: list[dict[str, Any]], labels: list[str] | None) -> list[dict[str, Any]]:
-    """Return rows with the labels of their index as ids; as ``index`` if they have ids."""
-    if labels is None:
-        return rows
-    pairs = zip(rows, labels, strict=False)
-    return [{("index" if "id" in row else "id"): label, **row} for row, label in pairs]
 
 
 _ROWS = 1024
@@ -450,13 +431,11 @@ def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
 
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
-    """Yield the rows of a frame; levels of the index with names are columns, other texts ids."""
+    """Yield the rows of a frame; levels of the index with names are columns."""
     levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
-    labels = None if any(frame.index.names) else _text_labels(frame.index.tolist())
     for start in range(0, len(frame), _ROWS):
         part = frame.iloc[start : start + _ROWS]
-        rows = (part.reset_index(levels) if levels else part).to_dict("records")
-        yield from _labeled(rows, labels and labels[start : start + _ROWS])
+        yield from (part.reset_index(levels) if levels else part).to_dict("records")
 
 
 def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # noqa: ANN401 - of any package

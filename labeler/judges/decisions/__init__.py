@@ -29,7 +29,7 @@ from labeler.judges.decisions.questions import (
 )
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog, cut_prompt
-from labeler.judges.openai.completion import Completion, counts_of, fact_of, opened, unreadable
+from labeler.judges.openai.completion import Completion, counts_of, fact_of, unreadable
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, parse_object
@@ -80,14 +80,10 @@ class QuestionForm:
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""
         values, has_twins = parse_object(body.decode("utf-8-sig", "replace"), ends=False)
-        if values is None or "answers" not in values:
-            given = json_of(body)
-            _, text, error = opened(given, body, "answers")
-            values, has_twins = parse_object(text.decode("utf-8-sig", "replace"), ends=False)
-            if given is not None and values is None:
-                error = ObservedError("undecided", facts="the body is not an object")
-            if error or values is None:
-                return Completion(error=error or unreadable(body))
+        if values is None:
+            is_json = json_of(body) is not None
+            odd = ObservedError("undecided", facts="the body is not an object")
+            return Completion(error=odd if is_json else unreadable(body))
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         counted, read = counts_of(values.get("usage"), is_empty=True)
@@ -144,7 +140,7 @@ def _distribution(given: object, options: Sequence[str], where: str) -> dict[str
     """Return the probabilities of all options, whose sum is 1."""
     values = _by_value(given) if isinstance(given, list) else given
     if not isinstance(values, dict) or set(values) != set(options):
-        raise Unfit(f"{where}: its options are not those of the question")
+        raise Unfit(f"{where}: its options differ from the question's")
     found = {option: _probability(values[option], where) for option in options}
     total = math.fsum(found.values())
     if not total or abs(total - 1) > _tolerance(found.values()):

@@ -72,13 +72,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
-def environment_key(base_url: str | None, provider: str = "openai", instead: str = "") -> str:
+def environment_key(base_url: str | None, provider: str = "openai") -> str:
     """Return the API key of a provider's variables; ``none`` for a named server without a key.
 
     Args:
         base_url: the named server; ``None`` for that of the provider.
         provider: name of the provider.
-        instead: the alternative to name where there is no key.
 
     Raises:
         UsageError: there is no key, or as for :func:`require_named_server`.
@@ -89,7 +88,7 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
     if not key and variables and base_url is None:
         raise UsageError(
             f"a hosted model needs a key in {' or '.join(variables)} or from --api-key-command, or "
-            f"--base-url for a server that needs none{instead}"
+            "--base-url for a server that needs none"
         )
     return key or NO_KEY
 

@@ -18,7 +18,7 @@ from labeler.errors import plain_fault, validation_faults
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.openai.reading import as_json, flat, parse_object, wrapped
+from labeler.judges.openai.reading import flat, parse_loose, parse_object, wrapped
 from labeler.judges.pace import Pace, current
 from labeler.judges.task import Messages, Task
 from labeler.judges.tokens import request_tokens_at_least
@@ -133,7 +133,7 @@ class AttemptLog:
             raise failed
         answer, self.has_duplicates = parse_object(text)
         if answer is None:
-            answer, self.has_duplicates = parse_object(as_json(text))
+            answer, self.has_duplicates = parse_loose(text)
             if answer is not None:
                 self._add_repair("loose_json")
         plain: str | bytes = text

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -26,10 +25,9 @@ from labeler.judges.openai.reading import (
     parse_object,
     text_of,
     unquoted,
-    unwrapped,
     verbatim,
 )
-from labeler.judges.openai.server_errors import error_in, stated_error, status_in
+from labeler.judges.openai.server_errors import error_in, stated_error
 from labeler.judges.task import Token
 from labeler.labels.record import Usage
 from labeler.sentences.words import read_table
@@ -115,37 +113,21 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values, text, error = opened(json_of(body), body)
-    return Completion(error=error) if error else read_completion(values, text)
-
-
-def opened(
-    values: object, body: bytes, answers: str = "choices"
-) -> tuple[Mapping[str, Any], bytes, ObservedError | None]:
-    """Return the completion in what gateways put around it, its JSON, and the error stated there.
-
-    The field ``answers`` marks the completion.
-    """
-    text, around = body, list[object]()
-    if at(values, answers) is None:
-        values, text, around = unwrapped(values, body, answers)
-    failed = next(filter(None, map(status_in, around)), 0)
-    error = stated_error(at(values, "error"), failed) if failed else None
-    return object_of(values), text, error if isinstance(values, dict) else unreadable(body)
+    values = json_of(body)
+    if not isinstance(values, dict):
+        return Completion(error=unreadable(body))
+    return read_completion(values, body)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     """Read a completion from JSON values, and from their text if there is one."""
-    one = object_of(values.get("choices"))  # or choices by number, in place of a list
-    is_one = not one.keys().isdisjoint(("message", "delta", "text"))
-    place: list[str | int] = ["choices"] if is_one else ["choices", next(iter(one), 0)]
-    choice = object_of(at(values, *place))
+    choice = object_of(at(values, "choices", 0))
     message, is_parsed = _message(choice), False
 
     def spelled(value: object, *path: str | int) -> str:
         nonlocal is_parsed
         is_parsed = True
-        return verbatim(body, *place, "message", *path) or json.dumps(value)
+        return verbatim(body, "choices", 0, "message", *path) or json.dumps(value)
 
     text, repairs = content_of(message or {}, spelled)
     plain = unquoted(text)
@@ -285,25 +267,8 @@ def fact_of(value: object) -> str | None:
 
 
 def _tokens(given: Mapping[str, Any]) -> tuple[Token, ...]:
-    listed = list_of(given.get("content")) or _parallel_tokens(given)
-    tokens = [*map(_token, listed[:_MOST_READ])]
+    tokens = [*map(_token, list_of(given.get("content"))[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
-
-
-def _parallel_tokens(given: Mapping[str, Any]) -> list[Any]:
-    """Return tokens from lists of their parts, the form of old completions (Together, Fireworks).
-
-    Alternatives are objects of log-probabilities by text.
-    """
-    lists = (list_of(given.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
-    return [
-        {
-            "token": text,
-            "logprob": value,
-            "top_logprobs": [{"token": one, "logprob": p} for one, p in object_of(others).items()],
-        }
-        for text, value, others in zip_longest(*lists)
-    ]
 
 
 def _token(given: object) -> Token | None:

@@ -23,12 +23,6 @@ _DECODER = json.JSONDecoder()
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """Beginnings of lines of an event stream."""
 _ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
-_CHARSET = re.compile(
-    r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
-)
-"""Encodings besides UTF-8 that servers name and that are read."""
-_WRAPPERS = 3
-"""Objects, lists and texts around a completion at most."""
 ENDLESS = "endless"
 """Reason of the end of an event stream that breaks off."""
 
@@ -43,63 +37,6 @@ def json_of(body: bytes) -> object:
         return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
     except (ValueError, RecursionError):  # cut off, nested too deeply
         return None
-
-
-def unwrapped(values: object, body: bytes, answers: str) -> tuple[object, bytes, list[object]]:
-    """Return an answer or an error, its JSON, and what gateways put around it.
-
-    Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
-
-    Args:
-        values: the value of a body, returned as it is unless it holds an answer or an error.
-        body: the body.
-        answers: field of the answers.
-    """
-    around = list[object]()
-    for step in _path_to(answers, values) or _path_to("error", values) or ():
-        around.append(values)
-        if isinstance(values, str):
-            body = values.encode("utf-8", "replace")
-            values = json_of(body)
-        else:
-            values, body = at(values, step), verbatim(body, step).encode()
-    return values, body, around
-
-
-def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | int, ...] | None:
-    """Return the path of the object that has a field; ``None`` without one, or within an error."""
-    if at(value, name):
-        return ()
-    inner: list[tuple[Any, object]] = []
-    if not depth or at(value, "error") or at(value, "errors"):
-        return None
-    if isinstance(value, dict):
-        inner = [*value.items()]
-    elif isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
-        inner = [(0, json_of(value.encode("utf-8", "replace")))]
-    elif len(list_of(value)) == 1:
-        inner = [(0, list_of(value)[0])]
-    for step, one in inner:
-        path = _path_to(name, one, depth - 1)
-        if path is not None:
-            return (step, *path)
-    return None
-
-
-def in_utf8(body: bytes, content_type: str) -> bytes:
-    """Return a body in UTF-8, where a server writes JSON in another encoding.
-
-    Args:
-        body: the body.
-        content_type: its header. Servers name an encoding there by default that the body does not
-            have, so it counts only if the body is not UTF-8.
-    """
-    if named := _CHARSET.search(content_type):
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            return body.decode(named[1], "replace").encode()
-    return body
 
 
 def begins_answer(body: bytes) -> bool:
@@ -255,8 +192,15 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
     return answer[start:end], tuple(repairs)
 
 
-def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None, bool]:
-    """Parse a JSON object, which anything may follow unless it ``ends`` the text.
+def parse_object(
+    text: str, *, ends: bool = True, surplus: str = ""
+) -> tuple[dict[str, Any] | None, bool]:
+    """Parse a JSON object.
+
+    Args:
+        text: the text.
+        ends: False if anything may follow the object.
+        surplus: characters that may follow it otherwise, besides white space.
 
     Returns:
         The object, ``None`` if the text is none; and true if an object in it has a duplicate name:
@@ -276,28 +220,31 @@ def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None
         answer, end = decoder.raw_decode(text.strip(_SPACE))
     except (ValueError, RecursionError):
         return None, False
-    is_object = isinstance(answer, dict) and not (ends and text.strip(_SPACE)[end:])
+    rest = text.strip(_SPACE)[end:].strip(_SPACE + surplus)
+    is_object = isinstance(answer, dict) and not (ends and rest)
     return answer if is_object else None, has_duplicates
 
 
 _LOOSE = re.compile(
-    r"""\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*+[}\]])|\b(?:True|False|None)\b""",
+    r"""\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|,(?=\s*+[}\]])|//[^\n]*+|\b(?:True|False|None)\b""",
     re.DOTALL,
 )
-"""Strings in either quotation marks, commas before a closing bracket, and Python's constants."""
-_CONSTANTS = {",": "", "True": "true", "False": "false", "None": "null"}
+"""Strings in either quotation marks, commas before a closing bracket, comments, and Python's
+constants."""
+_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPED = re.compile(r"\\.|\"", re.DOTALL)
 
 
-def as_json(text: str) -> str:
-    """Return the JSON of an object that a model spelled as Python does, or with too many commas."""
-    return _LOOSE.sub(_respelled, text)
+def parse_loose(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Parse an object in Python's spelling, or with comments or too many commas or brackets."""
+    return parse_object(_LOOSE.sub(_respelled, text), surplus="]}")
 
 
 def _respelled(found: re.Match[str]) -> str:
+    """Return JSON for what differs from it."""
     token = found[0]
-    if token in _CONSTANTS:
-        return _CONSTANTS[token]
+    if token[0] not in "\"'":
+        return _CONSTANTS.get(token, "")
     escapes = {'"': '\\"', "\\'": "'"}
     return f'"{_ESCAPED.sub(lambda one: escapes.get(one[0], one[0]), token[1:-1])}"'
 

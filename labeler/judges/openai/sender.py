@@ -41,7 +41,7 @@ from pydantic import SecretStr
 
 from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
-from labeler.judges.openai.reading import begins_answer, in_utf8, json_of
+from labeler.judges.openai.reading import begins_answer, json_of
 from labeler.judges.openai.server import Access, NoKey, Server
 from labeler.judges.openai.server_errors import response_error
 from labeler.version import __version__
@@ -198,8 +198,7 @@ class LentResponse(ClientResponse):
                 async for piece in self.pieces(LARGEST_BODY):
                     pieces.append(piece)
             finally:  # also if time is up
-                content_type = self.headers.get("content-type", "")
-                self.whole = in_utf8(b"".join(pieces), content_type)
+                self.whole = b"".join(pieces)
         except (ClientError, OSError, DamagedBody):
             if not self.keep():
                 if begins_answer(self.whole):  # its sender had finished it, and was paid

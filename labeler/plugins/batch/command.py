@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -71,29 +70,19 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show the batches of a store, and the next command."""
-    has_key = server.api_key_command or os.environ.get("OPENAI_API_KEY")
-    service = _service(server) if has_key or server.base_url is not None else None
-    views = batch_status(store, service)
+    is_open = any(batch.is_open for batch in batches(store))
+    if is_open:
+        require_address(store, server.base_url, "status")
+    views = batch_status(store, _service(server) if is_open else None)
     if as_json:
         print_json([view.model_dump(mode="json") for view in views])
     elif views:
         _print_table(views)
-        if not any(view.looked_up for view in views):
-            for batch in [one for one in batches(store) if one.is_open][:1]:
-                query = command("status", store=store, server=batch.server)
-                notify(
-                    f"{batch.spec.base_url} was not queried: its batches are shown as of "
-                    f"submission or the last collection; `{query}` asks, with its key in "
-                    "OPENAI_API_KEY"
-                )
     else:
         notify(f"{store} has no batches")
 
 
 def collect(
-    name: Annotated[
-        str | None, typer.Argument(help="Name of a batch or submission; by default every batch.")
-    ] = None,
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,
@@ -119,11 +108,11 @@ def collect(
         return found.batched() if found else None
 
     # The address comes before the key, which may belong to another server.
-    require_address(store, server.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, server.base_url, "collect", *["--wait"] * wait)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     service = _service(server)
-    done = collect_batches(service, store, name=name, wait=wait, price=priced, notice=notify)
+    done = collect_batches(service, store, wait=wait, price=priced, notice=notify)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
@@ -201,8 +190,6 @@ def _print_collection(done: Collection) -> None:
             f"{unknown if results.cost is None else f'${results.cost:.4f} in batches'}"
             f"{f', {unmetered} of unknown usage' if unmetered else ''}"
         )
-    if results.broken:
-        notify(f"contract broken{counted(results.broken)}")
     for failure in done.failures:
         notify(f"  {failure.message}")
     if done.still_open:

@@ -15,7 +15,6 @@ from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
-from labeler.labeling.cache import ServedLabels
 from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
 from labeler.labeling.options import RequestOptions
@@ -112,9 +111,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
     if not (isinstance(client, OpenAIBatches) and isinstance(store, str | Path)):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
-    how = label_tasks(
-        open_judge(replace(options, judge=options.judge or "openai"), instead=""), options
-    )
+    how = label_tasks(open_judge(replace(options, judge=options.judge or "openai")), options)
     spec, notice = how.judge.spec, options.notice or (lambda _: None)
     if not isinstance(spec, OpenAISpec) or spec.judge != "openai":
         raise UsageError(
@@ -127,26 +124,20 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             f"{client.base_url}: make both with the same base_url"
         )
     with DiskStore(store) as labels:
-        served = ServedLabels(notice)
-        selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
+        selection = _Unsent(how, labels, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
         requests = selection.requests(stream, spec, notice)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         path = labels.directory / FOLDER / name
-        submission = run(lambda: _submit(selection, requests, path, spec, client), client)
-        served.report()
-        return submission
+        return run(lambda: _submit(selection, requests, path, spec, client), client)
 
 
 class _Unsent(Selection):
     """Selects the requests that have to be bought, and leases their keys."""
 
-    def __init__(
-        self, how: LabelTasks, store: DiskStore, served: ServedLabels, *, retry_failed: bool
-    ) -> None:
+    def __init__(self, how: LabelTasks, store: DiskStore, *, retry_failed: bool) -> None:
         super().__init__(how, store, retry_failed=retry_failed)
-        self._served = served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
         self._leases: list[Lease] = []
@@ -184,9 +175,6 @@ class _Unsent(Selection):
         if lease is None:
             return "being labeled by another run"
         why = super().why_not(key)
-        record = self.store.get(key)
-        if record is not None:
-            self._served.check(self.how.judge, record)
         if why:
             lease.release()
         else:
@@ -306,8 +294,6 @@ class BatchStatus(Frozen):
         lines: requests.
         remote: the provider's latest description.
         results: results collected so far.
-        looked_up: True if the provider was asked; otherwise the state dates from the last
-            collection or submission.
         trouble: why the provider's description is not available.
     """
 
@@ -320,7 +306,6 @@ class BatchStatus(Frozen):
     lines: int
     remote: RemoteBatch | None
     results: Results
-    looked_up: bool
     trouble: str
 
 
@@ -364,7 +349,6 @@ def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> li
             lines=batch.lines,
             remote=batch.remote,
             results=batch.results or Results(),
-            looked_up=is_here,
             trouble=trouble,
         )
 

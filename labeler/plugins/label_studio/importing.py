@@ -102,10 +102,6 @@ def import_(
             "--output", "-o", help="Corrections file to add to; by default next to the labels."
         ),
     ] = None,
-    annotator: Annotated[
-        list[str] | None,
-        typer.Option(help="Rename an annotator: THEIRS=OURS; repeatable."),
-    ] = None,
 ) -> None:
     """Add answers from Label Studio to the corrections, once."""
     path = Path(output) if output else corrections_path(labels)
@@ -119,7 +115,6 @@ def import_(
         api.stored_outcomes(labels),
         read.events,
         now=lambda: datetime.now(UTC),
-        names=dict(map(_renamed, annotator or ())),
     )
     if imported.tasks and imported.strange == imported.tasks:
         raise UsageError(
@@ -130,16 +125,6 @@ def import_(
     for line in imported.lines():
         notify(line)
     notify(f"{plural(len(imported.added), 'correction')} added to {path}")
-
-
-def _renamed(given: str) -> tuple[str, str]:
-    """Return an annotator's name in Label Studio, and the one here."""
-    theirs, equals, ours = given.rpartition("=")
-    if not (theirs and equals and ours):
-        raise UsageError(
-            f"--annotator {given!r:.80}: write the name in Label Studio, =, and the name here"
-        )
-    return theirs, ours
 
 
 def read_tasks(path: str) -> list[_Json]:
@@ -172,7 +157,6 @@ def import_answers(
     events: Iterable[Correction],
     *,
     now: Callable[[], datetime],
-    names: Mapping[str, str] | None = None,
 ) -> Imported:
     """Convert people's answers to corrections.
 
@@ -184,7 +168,6 @@ def import_answers(
         outcomes: the labels that were exported.
         events: the content of the corrections file.
         now: returns the current time, for answers without a time.
-        names: annotators' names here, by their name in Label Studio.
 
     Raises:
         UsageError: two labels share a key.
@@ -210,7 +193,7 @@ def import_answers(
         corrections = []
         for annotation in given:
             try:
-                corrections.append(_correction(annotation, data, record, now, names or {}))
+                corrections.append(_correction(annotation, data, record, now))
             except Unreadable as fault:
                 imported.ignored.append(f"{where}: {fault}")
         for correction in by_time(corrections):
@@ -236,7 +219,6 @@ def _correction(
     data: _Json,
     record: LabelRecord,
     now: Callable[[], datetime],
-    names: Mapping[str, str],
 ) -> Correction:
     """Return the correction of an answer to a task with data.
 
@@ -244,7 +226,7 @@ def _correction(
         Unreadable: the answer is unusable.
     """
     results = [object_of(result) for result in list_of(annotation.get("result"))]
-    judgment, annotator = _judgment(results, record), _name(annotation.get("completed_by"))
+    judgment = _judgment(results, record)
     faults = () if judgment is None else judgment.check_against(record)
     if faults:
         raise Unreadable("; ".join(faults))
@@ -256,7 +238,7 @@ def _correction(
         return Correction(
             key=record.key,
             id=record.id,
-            annotator=names.get(annotator, annotator),
+            annotator=_name(annotation.get("completed_by")),
             at=moment or now().isoformat(timespec="seconds"),
             opinion=opinion,
             judgment=judgment,

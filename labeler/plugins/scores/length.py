@@ -9,7 +9,6 @@ groups: a few long responses decide a slope.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -64,28 +63,25 @@ def fit_slope(x: Sequence[float], y: Sequence[float], *, groups: Groups = None) 
         groups: group of each point, such as its question; groups are left out as a whole.
 
     Returns:
-        The line; undefined if all x are equal (``constant_x``), for fewer than two points
-        (``too_few_points``), and if numbers exceed the range of floats (``out_of_range``).
+        The line; undefined if all x are equal (``constant_x``), and for fewer than two points
+        (``too_few_points``).
     """
     if len(x) < 2:  # noqa: PLR2004 - two points make a line
         return Slope(None, Undefined("too_few_points"))
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     order = np.lexsort((up, across))
     members = None if groups is None else [groups[place] for place in order]
-    with np.errstate(all="ignore"):
-        return _fit(across[order], up[order], members)
+    return _fit(across[order], up[order], members)
 
 
 def _fit(x: Floats, y: Floats, groups: Groups) -> Slope:
+    if not np.ptp(x):
+        return Slope(None, Undefined("constant_x"))
     centered = x - x.mean()
     scale = float(np.abs(centered).max())
-    if not np.ptp(x) or not scale:
-        return Slope(None, Undefined("constant_x"))
-    unit = centered / scale  # squares of extreme numbers would exceed the range of floats
+    unit = centered / scale
     rise = float(unit @ (y - y.mean())) / float(unit @ unit)
     slope = rise / scale
-    if not math.isfinite(slope):
-        return Slope(None, Undefined("out_of_range"))
     residuals = y - y.mean() - rise * unit
     if np.abs(residuals).max() <= _ROUNDING * np.abs(y).max():
         return Slope(slope, Undefined("too_few_points" if len(x) < _LEAST else "exact_fit"))
@@ -94,8 +90,6 @@ def _fit(x: Floats, y: Floats, groups: Groups) -> Slope:
         return Slope(slope, found)
     error, effective, count = found
     reach = student_quantile((1 + LEVEL) / 2, min(effective, count - 2)) * error / scale
-    if not math.isfinite(reach):
-        return Slope(slope, Undefined("out_of_range"))
     method = METHOD if groups is None else f"{METHOD}{GROUPED}"
     return Slope(slope, Interval(slope - reach, slope + reach, LEVEL, method, is_small(count)))
 
@@ -114,8 +108,7 @@ def _spread(unit: Floats, residuals: Floats, groups: Groups) -> tuple[float, int
     changes = (product - first * off / count) / remaining
     weights = sums[:, 2]
     effective = effective_count(float(weights.sum()), float(weights @ weights))
-    error = float(np.sqrt(changes @ changes))
-    return (error, effective, len(sums)) if math.isfinite(error) else Undefined("out_of_range")
+    return float(np.sqrt(changes @ changes)), effective, len(sums)
 
 
 @dataclass(frozen=True)

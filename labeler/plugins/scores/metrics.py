@@ -23,7 +23,7 @@ from labeler.calculators.registry import Metric
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
-from labeler.plugins.scores.records import ScoreRecord, has_prefixes
+from labeler.plugins.scores.records import ScoreRecord
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 Scale = tuple[int, int] | None
@@ -82,7 +82,6 @@ class Score:
         key: the record's key.
         value: the score.
         threshold: the lowest score that passes.
-        is_ambiguous: True for an answer alone, on a scale whose scores begin like longer ones.
         question: the row's question.
         metadata: the row's other columns.
         unit: stands for the row's id and the texts that were shown; an id alone may name several.
@@ -93,7 +92,6 @@ class Score:
     key: str
     value: Fraction
     threshold: float
-    is_ambiguous: bool
     question: str
     metadata: Mapping[str, Any]
     unit: int
@@ -112,7 +110,6 @@ class Score:
             record.key,
             record.value,
             criterion.threshold,
-            record.method == "answer" and has_prefixes(criterion.scale),
             example.question,
             example.metadata,
             hash((record.id, *shown)),
@@ -153,15 +150,9 @@ class Case:
         return cls([*kept.values()], failed, len(scores) - len(kept))
 
     def ratio(self, of: Configuration) -> Ratio:
-        """Return the mean over the trials of one score.
-
-        Where other records of the configuration have distributions, one without, on a scale whose
-        scores begin like longer ones, has ``ambiguous_score_tokens``.
-        """
+        """Return the mean over the trials of one score."""
         if len(self.scores) < of.trials_per_score:
             return Ratio.missing("missing_samples")
-        if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores):
-            return Ratio.missing("ambiguous_score_tokens")
         total = sum((score.value for score in self.scores), Fraction())
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.scores))

@@ -43,7 +43,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     ] = 0
     embedder: Annotated[
         EmbedderLike,
-        Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.", takes=(object,)),
+        Option("wordllama (extra 'embeddings'), or openai:MODEL.", takes=(object,)),
     ] = "wordllama"
     dimensions: Annotated[
         int | None,

@@ -1,4 +1,4 @@
-"""Embedders: their interface, vectors and prices, and those of this machine: free and offline.
+"""Embedders: their interface, vectors and prices, and one of this machine: free and offline.
 
 An embedder maps texts to vectors; similar meanings have similar directions. Vectors are
 single-precision numbers, as embedding models return them.
@@ -10,10 +10,7 @@ import base64
 import hashlib
 import math
 import os
-import re
 import struct
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -86,7 +83,6 @@ class Embedder(Protocol):
 
 
 EMBEDDERS: Catalog[type] = Catalog("embedder")
-EMBEDDERS.add("lexical", "labeler.plugins.similarity.embedders:LexicalEmbedder")
 EMBEDDERS.add("openai", "labeler.plugins.similarity.openai_embedder:OpenAIEmbedder")
 EMBEDDERS.add("wordllama", "labeler.plugins.similarity.embedders:WordLlamaEmbedder")
 
@@ -182,10 +178,6 @@ def flat_price(dollars: Decimal, source: str) -> Price:
     return Price((Rates(dollars, Decimal(0), dollars, dollars),), source)
 
 
-FREE = flat_price(Decimal(0), "made on this machine")
-"""Price of local embedders."""
-
-
 def as_vector(given: Any) -> Vector:  # noqa: ANN401 - a server's or a user's code gives it
     """Return a vector in single precision.
 
@@ -231,59 +223,12 @@ def cosine(one: Vector, other: Vector) -> float | None:
     return max(-1.0, min(1.0, math.fsum(map(mul, one, other)) / length))
 
 
-DIMENSIONS = 1024
-"""Cosines of unrelated texts of 200 n-grams lie within about 0.03 of 0, due to hash collisions."""
-_RUNS = (3, 4, 5)
-_WORD = re.compile(r"\w+")
 _TABLE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 
 
-class _LocalEmbedder:
-    """An embedder of this machine: free, and without connections."""
-
-    price = FREE
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-
-class LexicalEmbedder(_LocalEmbedder):
-    """A baseline that compares spelling, the same on every machine.
-
-    Each n-gram of three to five letters of a word is hashed to one of 1,024 dimensions and a sign.
-    A text is the sum of its n-grams, weighted by the square roots of their counts. Meaning is
-    ignored: "cheap" and "inexpensive" have nothing in common. A paid embedder should beat this.
-    """
-
-    def __init__(self) -> None:
-        self.spec = EmbedderSpec(embedder="lexical", model="letters-1", dimensions=DIMENSIONS)
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Embed texts; a text without words has a vector of zeros."""
-        return Embedded(tuple(map(_vector, texts)), ReplyFacts(attempts=0))
-
-
-def _vector(text: str) -> Vector:
-    """Return the direction of a text's n-grams of letters, with marks at word boundaries."""
-    words = (f"<{word}>" for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-    runs = Counter(
-        word[start : start + size]
-        for word in words
-        for size in _RUNS
-        for start in range(len(word) - size + 1)
-    )
-    numbers = [0.0] * DIMENSIONS
-    for run, count in runs.items():
-        digest = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
-        place, is_positive = divmod(int.from_bytes(digest), 2)
-        numbers[place % DIMENSIONS] += math.sqrt(count) if is_positive else -math.sqrt(count)
-    length = math.sqrt(math.fsum(number * number for number in numbers))
-    return as_vector([number / length for number in numbers] if length else numbers)
-
-
-class WordLlamaEmbedder(_LocalEmbedder):
+class WordLlamaEmbedder:
     """Embeds with the table of the package wordllama: 256 dimensions.
 
     The package contains one vector for each of 32,000 word pieces, 16 MB in all, and their
@@ -297,6 +242,8 @@ class WordLlamaEmbedder(_LocalEmbedder):
     Raises:
         UsageError: the package, or one that reads its files, is missing or incomplete.
     """
+
+    price = flat_price(Decimal(0), "made on this machine")
 
     def __init__(self, package: str | Path | None = None) -> None:
         try:
@@ -333,6 +280,9 @@ class WordLlamaEmbedder(_LocalEmbedder):
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
         return Embedded(vectors, ReplyFacts(attempts=0))
 
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
     def _mean(self, pieces: Sequence[int]) -> Vector:
         known = [piece for piece in pieces if piece < len(self._table)]
         if not known:
@@ -345,6 +295,5 @@ class WordLlamaEmbedder(_LocalEmbedder):
 def _missing(package: str) -> UsageError:
     return UsageError(
         f"embedder wordllama needs the package {package}, which is not installed: "
-        f"{install_command('embeddings')}; or use the embedder lexical, which needs nothing, "
-        "or openai"
+        f"{install_command('embeddings')}; or use a hosted one, openai:MODEL"
     )

@@ -183,11 +183,11 @@ function undo() {
     const { saved } = review;
     if (!saved) return showStatus("Nothing to undo.");
     const { position, key, before, at } = saved;
-    const message = { key, before: at };
+    const message = { key, before: at, answer: null };
     const isRestored = before !== null && (before.judgment !== null || before.opinion === "unsure");
     if (isRestored) Object.assign(message, { answer: before.opinion, comment: before.comment });
     if (isRestored && before.opinion === "disagree") Object.assign(message, { answer: "judged", judgment: before.judgment });
-    const item = await request(`records/${position}${isRestored ? "" : "/withdrawal"}`, message);
+    const item = await request(`records/${position}`, message);
     review.saved = null;
     sessionStorage.setItem(STORED_PLACE, String(position));
     show(item);

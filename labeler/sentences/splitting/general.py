@@ -79,6 +79,8 @@ _ACRONYM = re.compile(
     r"(?:(?P<number>\d ?)|(?<![\w.°’'])(?<!\w-))(?P<letters>[^\W\d_](?:\. ?[^\W\d_]){0,5})\Z"
 )
 _ROMAN = re.compile(r"[IVXLC]{2,}")
+# Ae. aegypti, and plurals such as EE. UU.
+_PAIR = re.compile(r"[A-Z][a-z]|(?P<plural>[^\W\d_a-z])(?P=plural)")
 # "3 . 5", as text recognition reads it, and "24. 12. 2024"
 _IN_NUMBER = re.compile(r"\b\d\d? \. \d{1,2}(?![\d.%])|\b\d\d?\. ?\d\d?\. \d{4}\Z")
 _ABBREVIATIONS = _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL
@@ -86,9 +88,7 @@ _WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
 _QUOTE_MARKS = frozenset("\"'”’»›」』“«")
 _CLOSING_MARKS = _QUOTE_MARKS | frozenset(")]}】）")
-_STOPS = frozenset(".!?…")
-_DASHES = frozenset("–—‒―-")
-_GOES_ON = frozenset(",;)]}")
+_STOPS, _DASHES, _GOES_ON = map(frozenset, (".!?…", "–—‒―-", ",;)]}"))
 # "5 in. (12 cm)"
 _MEASURE = re.compile(r"\d ?[a-z]{1,4}\Z")
 _ARTICLE = re.compile(r"\w{1,2}’")
@@ -420,8 +420,8 @@ def _ends_before_space(flat: str, stop: re.Match[str], at: int, unit: Block) -> 
     last = _last_word(flat, unit.start, stop.start())
     if word.islower():  # eBay and mRNA begin sentences
         return _ends_before_lower_case(stop, last or flat[stop.start() - 1], following)
-    if stops in {"…", "...", ". . .", ". . . ."}:
-        # " … " stands for words left out.
+    if stops == "…" or (len(stops) >= _SHORT and not stops.strip(". ")):
+        # " … " stands for words left out, and in a table of contents before the page.
         return last != "" or (len(word) > 1 and _is_starter(following))
     if stops != "." or not _STOPS.isdisjoint(stop["closers"]):
         return True
@@ -438,7 +438,8 @@ def _ends_before_lower_case(stop: re.Match[str], last: str, following: re.Match[
         return False
     # 3. and 12. may be ordinal numbers, 1984. and 0.5. are not.
     is_word = last in _CLOSING_MARKS or _WORD_OR_NUMBER.fullmatch(last) is not None
-    is_short = _is_plural(last) or last.lower() in _ABBREVIATIONS or _ROMAN.fullmatch(last)
+    is_short = _PAIR.fullmatch(last) or last.lower() in _ABBREVIATIONS or _ROMAN.fullmatch(last)
+    is_short = is_short or _MEASURE.search(stop.string, max(0, stop.start() - 8), stop.start())
     return "?" in stop["stops"] or (stop["stops"] == "." and is_word and not is_short)
 
 
@@ -446,11 +447,6 @@ def _last_word(flat: str, start: int, at: int) -> str:
     """Return the word that ends at an offset; empty behind a space or a bracket."""
     token = flat[max(start, at - _LONGEST_WORD) : at].rsplit(" ", 1)[-1]
     return _NO_WORD.split(token)[-1]
-
-
-def _is_plural(word: str) -> bool:
-    """Return True for a double letter, as in EE. UU."""
-    return word == word[:1].upper() * 2 != ""
 
 
 def _is_starter(following: re.Match[str]) -> bool:
@@ -484,7 +480,8 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
         return False
     if low in _FINAL_BEFORE_CAPITAL:
         return word.isalpha() and not _ROMAN.fullmatch(word) and (len(word) > 1 or after == " ")
-    if chain and chain["number"] and word.isalpha() and (word, after) != ("C", "."):
+    is_unit = word.isalpha() and (word, after) != ("C", ".")
+    if is_unit and chain and chain["number"] and len(chain["letters"]) == 1:
         # 5 m and 30K end a sentence; the L of 39 L. Ed. and the a of 52 a. C. do not.
         return chain["letters"].islower() or not chain["number"].endswith(" ")
     # MS is not Ms.
@@ -494,7 +491,9 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
         letters = chain["letters"].replace(" ", "")
         is_open = len(letters) > 1 and letters[0].islower()
         return is_starter and (not is_open or letters.lower() in _FINAL_BEFORE_STARTER)
-    return is_starter or not (_is_plural(last) or is_street or low in _FINAL_BEFORE_STARTER)
+    pair = _PAIR.fullmatch(last)
+    is_open = is_street or low in _FINAL_BEFORE_STARTER or bool(pair and pair["plural"])
+    return is_starter or not is_open
 
 
 GENERAL = Splitter("general", 1, split)
