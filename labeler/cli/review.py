@@ -168,6 +168,8 @@ def _session(
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":
         notify("auditing all labels, to rank them")
+    elif doubt is not None:
+        raise UsageError("--doubt ranks records, and these come in another order: --queue doubtful")
     log.snapshot()  # report an unreadable file before the audit
     label_set = LabelSet(
         api.read_labels(labels),

@@ -47,10 +47,10 @@ SENTENCE_FIELDS = (*DOCUMENT_FIELDS, *RESPONSE_FIELDS)
 OVERALL = "overall_supported"
 
 VERDICTS = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "y"), True),
-    **dict.fromkeys(("0", "0.0", "false", "no", "n"), False),
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "y", "wahr", "vrai", "verdadero"), True),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "n", "falsch", "faux", "falso"), False),
 }
-"""Words for yes and no, in lower case."""
+"""Words for yes and no, in lower case, also those that a spreadsheet makes of TRUE and FALSE."""
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _PLACES = ("document", "response", "reference", "tool output", "turn")
 
@@ -242,7 +242,8 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
     if _place(sentence) != wanted:
         raise UsageError(
             f"{where}: {field!r} speaks of a sentence of a {wanted}, and 'sentence' is "
-            f"{sentence!r:.40}; give its key, such as {example} (labeler show prints all)"
+            f"{repr(sentence)[:40] if sentence else 'empty'}; give its key, such as {example} "
+            "(labeler show prints all)"
         )
 
 

@@ -258,16 +258,17 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     for path, value, is_written in _paths(columns, ""):
         for field, rank in _meant(path, value, is_written=is_written).items():
             is_object = isinstance(value, Mapping) and field != "documents"
-            # Texts are clearer than objects, and an empty list may hold anything.
-            place = (is_object, "[" in path, value == [], rank, path.count("."))
+            # Texts are clearer than objects, and an empty value may hold anything.
+            place = (is_object, "[" in path, value in ([], ""), rank, path.count("."))
             known = ranked.get(field)
             if path != field and (not known or place < known[0]) and _fits(field, value):
                 ranked[field] = (place, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
+    words = [one for one in columns if isinstance(one, str) and "_" not in snake_case(one)]
     for name in wanted:  # perhaps misspelled
-        others = [one for one in columns if isinstance(one, str) and columns[one] and one != name]
+        others = [one for one in words if columns[one] and one != name]
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = ((), close[0], columns[close[0]])
     if ranked.get("reference", ())[1:] == ranked.get("response", ())[1:]:

@@ -248,7 +248,9 @@ class Anchors(Displayed):
             UsageError: nothing was asked yet.
         """
         if not self.looks:
-            raise UsageError("these anchors were never checked: check() asks the judge")
+            raise UsageError(
+                "these anchors were never checked: labeler anchors check, or check(), asks again"
+            )
         asked = list(zip(*self.rounds, strict=True))
         may_be_first = [
             [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]

@@ -203,9 +203,10 @@ def fit_doubt(
     facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
+        strange = f" (they name {next(iter(said))!r:.120}: keep ids as text)" if said else ""
         raise UsageError(
-            f"{place}no correction is about a response sentence of these labels; judge some first, "
-            "with 'labeler review'"
+            f"{place}no correction is about a response sentence of these labels{strange}; judge "
+            "some first, with 'labeler review'"
         )
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
     fitted = fit_logistic(_values(judged), wrong, MEANS, DEVIATIONS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,18 +26,14 @@ SCOPE = "labeler"
 """The instrumentation scope of the spans."""
 _OPERATION = "chat"
 _ID_DIGITS = 16
-_IN_PROCESS = frozenset({"embedded", "replay"})
-"""Judges that ask no other process."""
 _SAMPLING = ("temperature", "top_p", "seed")
-_ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
-"""Options of a current span that is ended, and marked as failed, here."""
 
 
 class JudgeSpans:
     """A listener of runs that spans each call of a judge, where the process has a tracer."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Any, ExitStack]] = {}
+        self._open: dict[str, Any] = {}
         """Spans that have begun, by the key of their task."""
 
     def __call__(self, event: RunEvent) -> None:
@@ -46,20 +42,13 @@ class JudgeSpans:
         if trace is None or call is None:
             return
         if event.kind == "call":
-            span = _begun(trace, call.spec, call.task)
-            if span is not None:
-                stack = ExitStack()
-                stack.callback(_quietly, span.end)
-                with suppress(Exception):
-                    stack.enter_context(trace.use_span(span, **_ENDS_HERE))
-                self._open[call.task.key] = span, stack
-        elif call.task.key in self._open:
-            span, stack = self._open.pop(call.task.key)
-            with stack:
-                if call.facts is not None:
-                    _quietly(span.set_attributes, _of_facts(call.facts))
-                if call.error is not None:
-                    _quietly(_mark_failed, trace, span, call.error)
+            self._open[call.task.key] = _begun(trace, call.spec, call.task)
+        elif (span := self._open.pop(call.task.key, None)) is not None:
+            if call.facts is not None:
+                _quietly(span.set_attributes, _of_facts(call.facts))
+            if call.error is not None:
+                _quietly(_mark_failed, trace, span, call.error)
+            _quietly(span.end)
 
 
 def spans() -> JudgeSpans | None:
@@ -70,9 +59,9 @@ def spans() -> JudgeSpans | None:
 def _begun(trace: Any, spec: JudgeSpec, task: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """Return a span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
-        kind = trace.SpanKind.INTERNAL if spec.judge in _IN_PROCESS else trace.SpanKind.CLIENT
+        kind, attributes = trace.SpanKind.CLIENT, _of_request(spec, task)
         span = trace.get_tracer(SCOPE, __version__).start_span(
-            f"{_OPERATION} {spec.model}", kind=kind, attributes=_of_request(spec, task)
+            f"{_OPERATION} {spec.model}", kind=kind, attributes=attributes
         )
         return span if span.is_recording() else None
     return None

@@ -182,17 +182,20 @@ FOOTNOTE = re.compile(r"\s{0,8}(?:[-*] )?\[\^[^\]\n]{1,30}\]:")
 """The start of a footnote's text."""
 _MARK_FIRST = (
     rf"[\[【［〔]\^?[\w†:#. ]{{1,30}}[\]】］〕]|<sup>\s?{_NUMBER}\s?</sup>"
-    rf"|[{_SMALL}]{{1,3}}(?=\W|[^\W\d_]{{3}})"
+    rf"|[{_SMALL}]{{1,3}}(?=\W|[^\W\d_]{{3}})|[Ss]ource \d{{1,3}}(?=[:：])"
 )
 _BY_MARK = re.compile(
-    rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}(?P<link>https?:)?(?P<next>.)"
+    rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}"
+    r"(?=(?P<link>https?:|\S{1,80}\.(?:pdf|docx?|md|html?|txt)\b)?)(?P<next>.)"
 )
 ENTRY = re.compile(
     rf"[\s>]{{0,8}}(?:\||(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
     rf"|[*_]{{0,3}}(?:{_MARK_FIRST}|https?:|www\.|<a |[\"“„«「『《_]"
-    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d))"
+    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d|[^\W\d_][\w’'-]{{1,30}},? [A-Z]{{1,2}}[.,]))"
 )
 """The start of a source in a list."""
+_COMMON = re.compile(r"[a-z](?!.*(?:\.\w{2,5}\b|:/))", re.DOTALL)
+"""A small letter without a file or an address behind it: "Sources: wind and water" is a claim."""
 _SHORT_TITLE = re.compile(r"[^\d\[]{1,30}[:：]\W{0,3}")
 _STOPS = (".", "!", "?", "。")
 _LONGEST_GAP = 3
@@ -400,7 +403,7 @@ def _list_end(texts: Sequence[str], start: int, title: re.Match[str]) -> int:
     if lines and not ENTRY.match(lines[0]):
         is_last = start + 1 + len(following) == end
         are_titles = not (any(map(find_markers, lines)) or all(t.endswith(_STOPS) for t in lines))
-        is_list = are_titles and is_last if is_alone else not following
+        is_list = are_titles and is_last if is_alone else not (following or _COMMON.match(rest))
         return end if is_list else start
     entry, last = ENTRY if is_alone else _BY_MARK, start
     for place in range(start + 1, end):

@@ -378,10 +378,12 @@ _MARK = re.compile(
     rf"|(?P<whole>{_DETAILS})|(?P<code>`+|(?:^|(?<=\n))[ ]{{0,3}}~{{3,}})",
     re.IGNORECASE,
 )
-# Words that agents, Granite and a server that drops its model's tokens write around thoughts. Words
-# such as "Thinking:" or "Final answer:" alone may be part of an answer.
+# Words that agents, Granite and a server that drops its model's tokens write around thoughts, and a
+# part before a part <answer>. "Thinking:" or "Final answer:" alone may be part of an answer.
 _IN_WORDS = re.compile(
-    r"\s*+\**(?:Thought:.*?\n\W*Final Answer:|analysis(?=\S)(?![:,.;-]).*?assistantfinal"
+    r"\s*+\**(?:Thought:.*?\n\W*Final Answer:"
+    r"|(?:assistant)?analysis(?:(?=\S)(?![:,.;-])|\n).*?assistantfinal"
+    r"|<(?P<tag>[a-z_]{1,30})>.*?</(?P=tag)>(?=\s*<answer>)"
     r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)[\s*]*",
     re.DOTALL,
 )

@@ -147,30 +147,27 @@ def test_without_a_key_or_an_address_nothing_is_sent(
     assert not provider.requests
 
 
-@pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_forgotten_address_is_named_and_gets_no_key(
     command: BatchCommand,
     monkeypatch: pytest.MonkeyPatch,
     provider: Provider,
     key: str | None,
-    is_named: bool,
 ) -> None:
     """Nothing is sent; the printed command can be copied, reaches the server, names no program."""
     monkeypatch.setenv("GATEWAY", "open")
     network = ["--header", "x-gateway=@GATEWAY", "--query", "api-version=1"]
     by_program = ["--api-key-command", f"{sys.executable} -c 'print(1)'"]
-    name = command.submit("--store", "it's", *network, *by_program)
+    command.submit("--store", "it's", *network, *by_program)
     if key is None:
         monkeypatch.delenv("OPENAI_API_KEY")
     sent = len(provider.requests)
-    given = [name] * is_named
-    code, _, err = command.anywhere("collect", *given, "--wait", "--store", "it's")
+    code, _, err = command.anywhere("collect", "--wait", "--store", "it's")
     assert (code, f"at {command.url}, not at https://api.openai.com/v1" in err) == (2, True)
     assert len(provider.requests) == sent
     words = shlex.split(err.split("`")[1])
     where = ["--store", "it's", "--base-url", command.url, *network]
-    assert words == ["labeler", "batch", "collect", *given, "--wait", *where]
+    assert words == ["labeler", "batch", "collect", "--wait", *where]
     code, _, err = command.anywhere("status", "--store", "it's")
     assert (code, err.count(shlex.join(network))) == (2, 1)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -21,7 +21,7 @@ from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.store import MemoryStore
 from support.fakes import CountingJudge
-from wire.provider import Provider
+from wire.provider import Provider, error
 from wire.runs import KEY
 
 LIMIT = 4_000
@@ -90,13 +90,14 @@ def test_batches_leave_a_long_row_out_and_estimates_count_it(tmp_path: Path) -> 
 
 
 def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
-    """The server's words have its figure; the failure adds the prompt's."""
-    with Provider(["400-context"]) as provider:
+    """With the figure in the server's words, and the prompt's."""
+    words = "This model's maximum context length is 8192 tokens, and yours have 9,123"
+    with Provider([error(400, message=words)]) as provider:
         judge = OpenAIJudge("m", api_key=KEY, base_url=provider.url)
         [failure] = labeler.label(LONG[:1], judge=judge, store=MemoryStore())
     assert isinstance(failure, LabelFailure)
     assert (failure.reason, failure.attempts) == ("context_length", 1)
-    assert "give it fewer documents, or choose a model with more context" in failure.message
+    assert ": the server names 8192 tokens; give it fewer documents" in failure.message
     assert re.search(r"the prompt has about \d+,\d+ tokens$", failure.message)
 
 

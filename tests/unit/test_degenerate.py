@@ -167,6 +167,8 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("<|channel>thought\n80 m?<channel|>90 m.", "90 m."),
         ("Thought: 80 m?\nAction: look\nFinal Answer: 90 m.", "90 m."),
         ("analysisWe look.assistantfinal90 m.", "90 m."),
+        ("assistantanalysis\n\nWe look.\n\nassistantfinal\n\n90 m.", "90 m."),
+        ("<plan>Look.</plan>\n<answer>90 m.</answer>", "<answer>90 m.</answer>"),
         ("Here is my thought process:\n80 m?\nHere is my response: 90 m.", "90 m."),
         ("Thinking: it is long.\nFinal answer: 90 m.", None),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
@@ -240,7 +241,7 @@ def noisy(
     flips: float = 0.03, change: float = 0.0, seed: int = 0, calls: list[str] | None = None
 ) -> FunctionJudge:
     """A judge that errs at random, and after a change otherwise for some sentences."""
-    random = np.random.default_rng(seed)
+    asked = Counter[str]()  # the order in which rows are asked about may change
 
     @labeler.judge("noisy", version=1)
     def judge(task: Task) -> dict[str, Any]:
@@ -249,7 +250,9 @@ def noisy(
         keys = task.example.document_keys()
 
         def supports(text: str) -> bool:
-            is_moved, is_flipped = share(text) < change, bool(random.random() < flips)
+            asked[text] += 1
+            is_flipped = Random(f"{seed} {asked[text]} {text}").random() < flips  # noqa: S311 - no secret
+            is_moved = share(text) < change
             return (share(f"{text}!") < 0.8) ^ is_moved ^ is_flipped
 
         support = {one.key: keys[: supports(one.text)] for one in task.example.response}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,13 +39,12 @@ ROW: dict[str, Any] = {
 class Log:
     """As much of ``opentelemetry.trace`` as is used; its spans keep what they are told."""
 
-    SpanKind = SimpleNamespace(CLIENT="client", INTERNAL="internal")
+    SpanKind = SimpleNamespace(CLIENT="client")
     StatusCode = SimpleNamespace(ERROR="error")
     Status = staticmethod(lambda code, description: (code, description))
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
-        self.current: list[Any] = []
         self.recording, self.breaks, self.refuses = True, False, False
 
     def get_tracer(self, *_: object) -> Any:
@@ -68,15 +66,6 @@ class Log:
         self.spans.append(span)
         return span
 
-    @contextmanager
-    def use_span(self, span: Any, **options: bool) -> Any:
-        """Make it the current one."""
-        names = ("end_on_exit", "record_exception", "set_status_on_exception")
-        assert options == dict.fromkeys(names, False)
-        self.current.append(span)
-        yield
-        self.current.remove(span)
-
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
@@ -96,7 +85,7 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
     """With what was asked for, what answered, and what it cost."""
 
     def answer(request: Task) -> JudgeReply[Frozen]:
-        assert [span.ended for span in log.current] == [0]
+        assert [span.ended for span in log.spans] == [0]
         usage = Usage(prompt_tokens=90, completion_tokens=7, cached_tokens=60, cache_write_tokens=5)
         facts = ReplyFacts(served_model="fake-1-b", usage=usage, attempts=3, reasks=1)
         return JudgeReply(agreeable(request).answer, facts)
@@ -104,7 +93,6 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
     record = labeled(CountingJudge(answer))
     (span,) = log.spans
     assert (span.name, span.kind, span.ended, span.status) == ("chat fake-1", "client", 1, None)
-    assert log.current == []
     assert span.attributes == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "fake",
@@ -150,7 +138,7 @@ def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
 
     labeled("embedded")
     assert isinstance(labeled(CountingJudge(fail)), LabelFailure)
-    assert [span.kind for span in log.spans] == ["internal", "client"]
+    assert [span.kind for span in log.spans] == ["client", "client"]
     told = repr([(span.name, span.attributes, span.status) for span in log.spans])
     assert "hidden" not in told
     assert "secret" not in told

@@ -77,7 +77,7 @@ LACKING = [{"id": str(n), "question": "q", "passages": ["D."], "response": "R."}
     ("rows", "options", "says"),
     [
         ("{\n" * LATE, {}, r"none of the first 100 rows can be read \(invalid_json\), so nothing"),
-        ([{"id": str(n), "question": "q"} for n in range(LATE)], {}, "none of the first"),
+        ([{"question": "q", "response_time": "1"}] * LATE, {}, "none of .*'response': 'COLUMN'"),
         ("", {}, "has no rows, so nothing was sent"),
         ([row(n) for n in range(LATE)], {"columns": {"reference": "gold"}}, "no row has 'gold'"),
         (LACKING, {}, r"none of 20 rows has 'documents'.*Pass columns={'documents': 'passages'}"),

@@ -58,7 +58,6 @@ LINES = {
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
     "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
-    "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
 }
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
@@ -86,7 +85,7 @@ SHAPES = {
     "dialogue with dashes": "— Где он? — спросил Пётр. ¦— Там.",
     "parenthesis": "It (see Sec. 3. It is long) ended. ¦(It did.) ¦Yes.",
     "bullets in a line": "Bring: ¦• a pen ¦• paper",
-    "bold number": "**Step 1.** Open it. ¦**2.** Close it.",
+    "bold number": "**Step 1.** Open it. ¦**2.** Close it.\n¦## 3. Lock\n¦### 3.1. Key",
     "two numbers are no list": "It costs 1. ¦In winter it costs 2. ¦Then more.",
     "hard-wrapped": "The boat leaves the pier in the old harbor on\nMonday at noon. ¦Bye.",
     "TSV": "a\tb\n¦1\tIt is. So it is.\n¦2\tNo",

@@ -442,7 +442,9 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     codes = {"status": observed.status, "code": plain_code(observed.code), "parameter": param}
     named = ", ".join(f"{name} {value}" for name, value in codes.items() if value)
     seen = f" ({named})" if named else ""
-    more = "".join(f": {text}" for text in (observed.facts, detail) if text)
+    limit = WORDS["limit"].search(observed.message) if rule.reason == "context_length" else None
+    most = f"the server names {limit[limit.lastindex or 0]} tokens" if limit else ""
+    more = "".join(f": {text}" for text in (most, observed.facts, detail) if text)
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
 
 

@@ -107,10 +107,11 @@ def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry
         found = [(batch, own) for batch in batches(store) if (own := selected(batch))]
         for batch, _ in found:
             if batch.is_open:
+                collect = batch.command("collect", "--wait")
+                cancel = batch.command("cancel", batch.name)
                 raise UsageError(
-                    f"batch {batch.name} may still answer selected rows: run "
-                    f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
-                    "first; nothing was deleted"
+                    f"batch {batch.name} may still answer selected rows: run `{collect}` or "
+                    f"`{cancel}` first; nothing was deleted"
                 )
         for batch, own in [] if dry_run else found:
             batch.delete(own)

@@ -28,14 +28,20 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
+from labeler.judges.concurrency import ROWS_BETWEEN_LABELS
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.error_rules import (
+    RETRIED,
+    AttemptFailed,
+    ObservedError,
+    RetryPolicy,
+    find_rule,
+)
 from labeler.judges.openai.reading import at
 from labeler.judges.openai.request import OpenAISpec
-from labeler.judges.openai.retries import Once, final_error, settle_end
-from labeler.judges.pace import Pace
+from labeler.judges.openai.retries import Once, final_error
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
@@ -94,7 +100,6 @@ def collect_batches(
     client: OpenAIBatches,
     store: str | Path,
     *,
-    name: str | None = None,
     wait: bool = False,
     price: Callable[[str], Price | None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
@@ -104,7 +109,6 @@ def collect_batches(
     Args:
         client: of the Batch API, at the batches' address.
         store: folder of the batches and labels.
-        name: of a batch or a submission; by default all.
         wait: wait until every batch has ended; by default look once.
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
@@ -115,16 +119,16 @@ def collect_batches(
     Raises:
         FatalJudgeError: the provider denies access; the answers of other batches are stored.
         StoreError: the store or a batch cannot be read or written; as before.
-        UsageError: there is no such store or batch, or open ones are at another address.
+        UsageError: there is no such store, or open batches are at another address.
 
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
-    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait)
     with DiskStore(store, notice=notice) as opened:
-        collector = _Collector(client, opened, name, price, notice or (lambda _: None))
+        collector = _Collector(client, opened, price, notice or (lambda _: None))
         return run(lambda: collector.collect(wait=wait), client)
 
 
@@ -134,7 +138,6 @@ class _Collector:
 
     client: OpenAIBatches
     store: DiskStore
-    name: str | None
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     done: Collection = field(default_factory=Collection)
@@ -163,7 +166,7 @@ class _Collector:
 
     async def _look(self) -> bool:
         """Look at every open batch once, and send what is unsent; return whether to look again."""
-        here = partial(batches, self.store.directory, self.name)
+        here = partial(batches, self.store.directory)
         self._stuck.clear()
         with locked(self.store.directory):
             for batch in here():
@@ -194,10 +197,11 @@ class _Collector:
             elif time.time() > self._started + _WINDOW + _LATENESS:
                 why = "a day of looks has not helped, and other batches have ended since"
             if why:
+                look = batch.command("collect", "--wait")
+                drop = batch.command("cancel", batch.name, "--drop")
                 self.report(
-                    f"{batch.name}: {why}: `{batch.command('collect', '--wait')}` looks again, and "
-                    f"`{batch.command('cancel', '--drop')}` gives it up, so that its rows can be "
-                    "bought again"
+                    f"{batch.name}: {why}: `{look}` looks again, and `{drop}` gives it up, so that "
+                    "its rows can be bought again"
                 )
             if why or error.reason in _NEEDS_USER:
                 self._stuck.add(batch.name)
@@ -284,13 +288,7 @@ def _crowded_out(batch: Batch, queue: int | None) -> JudgeError:
 
 @dataclass
 class _Answers:
-    """Stores the answers of one batch.
-
-    Attributes:
-        _pace: judges the server by its answers, as online.
-        _lasting: failures of rows, each with the number of labels before it.
-        _stopped_at: number of labels before a failure that would stop a run.
-    """
+    """Stores the answers of one batch."""
 
     batch: Batch
     remote: RemoteBatch
@@ -299,9 +297,9 @@ class _Answers:
     results: Results = field(default_factory=Results)
     failures: list[LabelFailure] = field(default_factory=list)
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
-    _pace: Pace = field(default_factory=Pace)
-    _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
-    _stopped_at: int = -1
+    _lasting: list[LabelFailure] = field(default_factory=list)
+    _suspect: int = 0
+    """Failures that may be the server's fault; one that stops a run counts as many as also do."""
 
     def collect(self, files: list[Path]) -> None:
         """Store every answer, and save the batch as collected once all answers are durable.
@@ -311,14 +309,13 @@ class _Answers:
         """
         batch, every = self.batch, batches(self.store.directory)
         self.results.cost = Decimal(0) if self.price else None
-        same = [one.results for one in every if one.results and one.spec == batch.spec]
-        self._pace.health.labels = sum(results.labeled for results in same)
         places = self._places(files, batch.label_keys())
         is_complete = len(places) == batch.lines  # whatever the provider counts
         requests = self._settled(places)
         new = write_batches(batch.path, batch.spec, requests)
         self._await_saved()
-        self._store_lasting()
+        same = [one.results for one in every if one.results and one.spec == batch.spec]
+        self._store_lasting(sum(results.labeled for results in (*same, self.results)))
         if not is_complete:
             self._require_all(files)
         # A collection that was killed may have made them before; one that was dropped stays so.
@@ -381,7 +378,6 @@ class _Answers:
                 results.cost += self.price.cost(usage)
         elif is_answered:
             results.unmetered += 1
-        results.broken.update(state.broken)
         if isinstance(state.outcome, UnusableAnswer):
             self._fail(unusable(request.task, state.outcome), state.flaw)
         elif state.outcome is None:
@@ -393,7 +389,6 @@ class _Answers:
                 self._fail(found)
             else:
                 results.labeled += 1
-                self._pace.health.labeled()
                 self._saving.append((request.task, found, self.store.put(found)))
                 self._await_saved(_MOST_SAVING)
 
@@ -423,23 +418,15 @@ class _Answers:
     def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
         self.results.failed[failure.reason] += 1
         self.failures.append(failure)
-        labels = self._pace.health.labels
-        if flaw is not None:
-            attempt = AttemptFailed(flaw)
-            settle_end(self._pace, failure.key, attempt)
-            self._stopped_at = labels if attempt.stops else self._stopped_at
         if failure.lasting:
-            self._lasting.append((failure, labels))
+            self._lasting.append(failure)
+        if flaw is not None and not (rule := find_rule(flaw)).of_row:
+            self._suspect += ROWS_BETWEEN_LABELS if rule.policy is RetryPolicy.FATAL else 1
 
-    def _store_lasting(self) -> None:
-        """Store failures that last.
-
-        Those after the last label do not if they would stop a run: the batch may be at fault.
-        """
-        labels = self._pace.health.labels
-        is_certain = labels > 0 and labels != self._stopped_at
-        lasting = [one for one, before in self._lasting if before < labels or is_certain]
-        for written in [self.store.put(failure) for failure in lasting]:
+    def _store_lasting(self, labels: int) -> None:
+        """Store failures that last, unless most rows failed and the batch may be at fault."""
+        is_sound = labels > 0 and self._suspect < max(ROWS_BETWEEN_LABELS, labels)
+        for written in [self.store.put(failure) for failure in self._lasting if is_sound]:
             with suppress(UnstorableRecord):
                 written.result()
 
@@ -472,14 +459,12 @@ class Judged:
         messages: of the next request.
         outcome: ``None`` if the request has to be sent, or sent again.
         flaw: why the last answer is unusable.
-        broken: contract violations of the last answer, by kind.
     """
 
     log: AttemptLog
     messages: Messages
     outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
     flaw: ObservedError | None = None
-    broken: Mapping[str, int] = field(default_factory=dict)
 
 
 def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
@@ -488,7 +473,6 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     log = AttemptLog(task, cap=spec.max_output_tokens)
     state, once = Judged(log, task.messages), Once()
     for text in request.answers:
-        before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
         found, detail = (parse_line(text) or UNREAD).completion, ""
         state.flaw = flaw = log.record_completion(found)
@@ -507,7 +491,6 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
                 # The time that the answer took inside the batch is not known.
                 facts = log.facts(host).model_copy(update={"seconds": None})
                 state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
-        state.broken = Counter(log.broken_contracts()) - before
         if state.flaw is not None and not is_again:
             failed = AttemptFailed(state.flaw, detail)
             failed.stops = False  # the lines of a batch are answered already

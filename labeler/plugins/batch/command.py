@@ -83,9 +83,6 @@ def status(
 
 
 def collect(
-    name: Annotated[
-        str | None, typer.Argument(help="Name of a batch or submission; by default every batch.")
-    ] = None,
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,
@@ -111,11 +108,11 @@ def collect(
         return found.batched() if found else None
 
     # The address comes before the key, which may belong to another server.
-    require_address(store, server.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, server.base_url, "collect", *["--wait"] * wait)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     service = _service(server)
-    done = collect_batches(service, store, name=name, wait=wait, price=priced, notice=notify)
+    done = collect_batches(service, store, wait=wait, price=priced, notice=notify)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
@@ -193,8 +190,6 @@ def _print_collection(done: Collection) -> None:
             f"{unknown if results.cost is None else f'${results.cost:.4f} in batches'}"
             f"{f', {unmetered} of unknown usage' if unmetered else ''}"
         )
-    if results.broken:
-        notify(f"contract broken{counted(results.broken)}")
     for failure in done.failures:
         notify(f"  {failure.message}")
     if done.still_open:

@@ -94,8 +94,6 @@ class Results(Frozen, frozen=False):
     """Requests that are sent again in a further batch, by reason."""
     odd: Counter[str] = Field(default_factory=Counter)
     """Lines of the answer files that made no sense, by kind."""
-    broken: Counter[str] = Field(default_factory=Counter)
-    """Contract violations by kind."""
     answered: int = 0
     unmetered: int = 0
     """Answers whose usage the server does not report."""
@@ -185,10 +183,9 @@ class Batch(Frozen, frozen=False):
         """How its server is reached; without a program, since a store may come from elsewhere."""
         return replace(self.spec.server, api_key_command=None)
 
-    def command(self, action: str, *options: str) -> str:
-        """Return the command line that applies an action to this batch."""
-        store = self.path.parent.parent
-        return command(action, self.name, *options, store=store, server=self.server)
+    def command(self, action: str, *words: str) -> str:
+        """Return a command line for the store and the server of this batch."""
+        return command(action, *words, store=self.path.parent.parent, server=self.server)
 
     def file(self, kind: str) -> Path:
         """Return a file of the batch: ``lines``, ``output`` and so on."""
@@ -243,7 +240,7 @@ class Batch(Frozen, frozen=False):
             kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
             message = f"{self.name}: {error}"
             if self.state in UNSENT or error.reason in _OF_BATCH:
-                drop = self.command("cancel", "--drop")
+                drop = self.command("cancel", self.name, "--drop")
                 message += f"; `{drop}` gives up its answers, so that its rows can be bought again"
             raise kind(message, reason=error.reason) from None
 
