@@ -89,7 +89,6 @@ class Certificate(Displayed):
         goal: the metric and the question that is answered, with level and seed.
         value: the estimate.
         interval: both ends; they hold with the goal's level, at every look.
-        records_interval: interval of the records alone, where the goal is their stream.
         judged: the judge's own value; ``None`` if it is undefined.
         checked: number of sentences that were read.
         looks: number of units read at each look; a unit of adherence and completeness is a record.
@@ -116,7 +115,6 @@ class Certificate(Displayed):
     goal: Goal
     value: float
     interval: tuple[float, float]
-    records_interval: tuple[float, float]
     judged: float | None
     checked: int
     looks: tuple[int, ...]
@@ -192,15 +190,13 @@ class Certificate(Displayed):
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
-        shown = (self.interval, self.records_interval)
-        ends, alone = ("{:.4f} to {:.4f}".format(*one) for one in shown)
+        ends = "{:.4f} to {:.4f}".format(*self.interval)
         failed = f"; {plural(self.failed, 'row')} without a label left out" if self.failed else ""
         lack = f"; {plural(self.undefined, 'label')} without the metric left out"
         again = f"{self.second_agreed} of {self.second_read} answers agree"
         return [
             ("Value", f"{self.value:.4f}"),
             ("Interval", f"{ends}, level {self.goal.level:g}"),
-            *([("Interval of these records alone", alone)] if self.goal.population else []),
             ("Judge's own value", "-" if self.judged is None else f"{self.judged:.4f}"),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
             ("Records", f"{self.records:,}{failed}{lack if self.undefined else ''}"),

@@ -124,7 +124,7 @@ class Plan(Displayed):
             round(self.units.value(one), _DIGITS) for one in (looks.value, looks.low, looks.high)
         )
         self.value, (low, high) = value, sorted(ends)
-        self._of_records = self.interval = (low, high)
+        self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(self._defined(), low, high, looks.error)
         enough = len(self._read) >= FEWEST_CHECKS and goal.met(*self.interval)
@@ -228,7 +228,6 @@ class Plan(Displayed):
             goal=goal,
             value=self.value,
             interval=self.interval,
-            records_interval=self._of_records,
             judged=units.judged,
             checked=len(answers),
             looks=self.looks,

@@ -26,8 +26,6 @@ SCOPE = "labeler"
 """The instrumentation scope of the spans."""
 _OPERATION = "chat"
 _ID_DIGITS = 16
-_IN_PROCESS = frozenset({"embedded", "replay"})
-"""Judges that ask no other process."""
 _SAMPLING = ("temperature", "top_p", "seed")
 
 
@@ -61,9 +59,9 @@ def spans() -> JudgeSpans | None:
 def _begun(trace: Any, spec: JudgeSpec, task: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """Return a span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
-        kind = trace.SpanKind.INTERNAL if spec.judge in _IN_PROCESS else trace.SpanKind.CLIENT
+        kind, attributes = trace.SpanKind.CLIENT, _of_request(spec, task)
         span = trace.get_tracer(SCOPE, __version__).start_span(
-            f"{_OPERATION} {spec.model}", kind=kind, attributes=_of_request(spec, task)
+            f"{_OPERATION} {spec.model}", kind=kind, attributes=attributes
         )
         return span if span.is_recording() else None
     return None

@@ -39,7 +39,7 @@ ROW: dict[str, Any] = {
 class Log:
     """As much of ``opentelemetry.trace`` as is used; its spans keep what they are told."""
 
-    SpanKind = SimpleNamespace(CLIENT="client", INTERNAL="internal")
+    SpanKind = SimpleNamespace(CLIENT="client")
     StatusCode = SimpleNamespace(ERROR="error")
     Status = staticmethod(lambda code, description: (code, description))
 
@@ -138,7 +138,7 @@ def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
 
     labeled("embedded")
     assert isinstance(labeled(CountingJudge(fail)), LabelFailure)
-    assert [span.kind for span in log.spans] == ["internal", "client"]
+    assert [span.kind for span in log.spans] == ["client", "client"]
     told = repr([(span.name, span.attributes, span.status) for span in log.spans])
     assert "hidden" not in told
     assert "secret" not in told

@@ -95,14 +95,6 @@ def test_many_texts_go_into_few_requests(texts_per_request: Callable[[int], None
     assert found.facts.attempts == 3
 
 
-def test_long_texts_share_no_request_that_is_too_large() -> None:
-    """Each request stays within so many tokens; a text that alone has more goes alone."""
-    texts = ["lamp " * 60_000, "lamp " * 60_000, "x"]
-    with Provider() as provider:
-        embed(embedder_of(provider), *texts)
-        assert [len(batch) for batch in sent(provider)] == [1, 2]
-
-
 def test_only_what_is_set_is_sent() -> None:
     """Dimensions where they are chosen; the key as a header and nowhere else."""
     with Provider() as provider:

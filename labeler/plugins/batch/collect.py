@@ -378,7 +378,6 @@ class _Answers:
                 results.cost += self.price.cost(usage)
         elif is_answered:
             results.unmetered += 1
-        results.broken.update(state.broken)
         if isinstance(state.outcome, UnusableAnswer):
             self._fail(unusable(request.task, state.outcome), state.flaw)
         elif state.outcome is None:
@@ -460,14 +459,12 @@ class Judged:
         messages: of the next request.
         outcome: ``None`` if the request has to be sent, or sent again.
         flaw: why the last answer is unusable.
-        broken: contract violations of the last answer, by kind.
     """
 
     log: AttemptLog
     messages: Messages
     outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
     flaw: ObservedError | None = None
-    broken: Mapping[str, int] = field(default_factory=dict)
 
 
 def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
@@ -476,7 +473,6 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     log = AttemptLog(task, cap=spec.max_output_tokens)
     state, once = Judged(log, task.messages), Once()
     for text in request.answers:
-        before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
         found, detail = (parse_line(text) or UNREAD).completion, ""
         state.flaw = flaw = log.record_completion(found)
@@ -495,7 +491,6 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
                 # The time that the answer took inside the batch is not known.
                 facts = log.facts(host).model_copy(update={"seconds": None})
                 state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
-        state.broken = Counter(log.broken_contracts()) - before
         if state.flaw is not None and not is_again:
             failed = AttemptFailed(state.flaw, detail)
             failed.stops = False  # the lines of a batch are answered already

@@ -190,8 +190,6 @@ def _print_collection(done: Collection) -> None:
             f"{unknown if results.cost is None else f'${results.cost:.4f} in batches'}"
             f"{f', {unmetered} of unknown usage' if unmetered else ''}"
         )
-    if results.broken:
-        notify(f"contract broken{counted(results.broken)}")
     for failure in done.failures:
         notify(f"  {failure.message}")
     if done.still_open:

@@ -94,8 +94,6 @@ class Results(Frozen, frozen=False):
     """Requests that are sent again in a further batch, by reason."""
     odd: Counter[str] = Field(default_factory=Counter)
     """Lines of the answer files that made no sense, by kind."""
-    broken: Counter[str] = Field(default_factory=Counter)
-    """Contract violations by kind."""
     answered: int = 0
     unmetered: int = 0
     """Answers whose usage the server does not report."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -50,8 +50,6 @@ from labeler.version import __version__
 
 TEXTS_PER_REQUEST = 128
 """Below every provider's limit (OpenAI: 2,048); more would save no time."""
-TOKENS_PER_REQUEST = 100_000
-"""Expected; OpenAI allows 300,000."""
 
 
 class OpenAIEmbedder:
@@ -118,7 +116,9 @@ class OpenAIEmbedder:
         # An empty text is not sent: it spoils a whole request.
         fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
         found: dict[str, Vector | JudgeError] = {"": fault}
-        waiting = list(self._batches([text for text in texts if text]))[::-1]
+        sent = [text for text in texts if text]
+        starts = range(0, len(sent), TEXTS_PER_REQUEST)
+        waiting = [sent[start : start + TEXTS_PER_REQUEST] for start in starts][::-1]
         while waiting:
             batch = waiting.pop()
             vectors = await self._embedded(job, batch)
@@ -134,20 +134,6 @@ class OpenAIEmbedder:
         opened = self._clients.pop(asyncio.get_running_loop(), None)
         if opened is not None:
             await opened.close()
-
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """Yield groups of texts that each fit into a request."""
-        batch: list[str] = []
-        tokens = 0
-        for text in texts:
-            size = self._counter.count(text)
-            if batch and (len(batch) == TEXTS_PER_REQUEST or tokens + size > TOKENS_PER_REQUEST):
-                yield batch
-                batch, tokens = [], 0
-            batch.append(text)
-            tokens += size
-        if batch:
-            yield batch
 
     async def _embedded(self, job: _Job, texts: list[str]) -> Vectors | None:
         """Embed texts in one request, with retries; ``None`` asks to bisect for a faulty text."""
