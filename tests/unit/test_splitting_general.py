@@ -85,7 +85,7 @@ SHAPES = {
     "dialogue with dashes": "— Где он? — спросил Пётр. ¦— Там.",
     "parenthesis": "It (see Sec. 3. It is long) ended. ¦(It did.) ¦Yes.",
     "bullets in a line": "Bring: ¦• a pen ¦• paper",
-    "bold number": "**Step 1.** Open it. ¦**2.** Close it.",
+    "bold number": "**Step 1.** Open it. ¦**2.** Close it.\n¦## 3. Lock\n¦### 3.1. Key",
     "two numbers are no list": "It costs 1. ¦In winter it costs 2. ¦Then more.",
     "hard-wrapped": "The boat leaves the pier in the old harbor on\nMonday at noon. ¦Bye.",
     "TSV": "a\tb\n¦1\tIt is. So it is.\n¦2\tNo",
