@@ -27,6 +27,7 @@ from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
+from labeler.labeling.estimates import SHORTEST_CACHED
 from labeler.labels.answers import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import load_schema
@@ -45,8 +46,6 @@ LITELLM = 128
 PAIRED = 600
 """Rows among which those of the same question and documents are paired."""
 MILLION = 1_000_000
-SHORTEST_CACHED = 1024
-"""Tokens of the shortest start that OpenAI and Gemini cache."""
 _STEP = 128
 """Tokens of a step of the prefixes that OpenAI caches."""
 _FENCE = re.compile(r"(?m)^(The marker is|BEGIN [A-Z]+|END [A-Z]+) ?[0-9a-f]{8,16}\n?")

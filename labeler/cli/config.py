@@ -31,7 +31,7 @@ _COMMANDS, _CHECK = ("label", "estimate"), "check"
 take a file, and the one whose options are gates."""
 _WRITTEN = {"output", "junit", "otel_events"}
 """Options that name a file to write."""
-_COMMAND_LINE_ONLY = {"config", "show_config", "help", "help_all", *_WRITTEN}
+_COMMAND_LINE_ONLY = {"config", "show_config", "help", "help_all", "rows", "schema", *_WRITTEN}
 _EXPLICIT_ONLY = {
     "base_url",
     "allow_http",

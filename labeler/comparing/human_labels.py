@@ -242,7 +242,8 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
     if _place(sentence) != wanted:
         raise UsageError(
             f"{where}: {field!r} speaks of a sentence of a {wanted}, and 'sentence' is "
-            f"{sentence!r:.40}; give its key, such as {example} (labeler show prints all)"
+            f"{repr(sentence)[:40] if sentence else 'empty'}; give its key, such as {example} "
+            "(labeler show prints all)"
         )
 
 

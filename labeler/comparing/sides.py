@@ -211,11 +211,11 @@ def read_side(
     contents = _Contents[T](choice)
     contents.read(_rows(outcomes, choice, metrics, contents.others), keep, by)
     labeled, chosen, exact = contents.chosen(mixed=mixed)
-    failed = {
-        name: reason
-        for made_by, name, reason in contents.failures
-        if name not in labeled and (not exact or made_by is None or made_by in chosen)
-    }
+    failed = dict[str, str]()
+    # As in metrics, the first failure counts, and one of a judge before one of none.
+    for made_by, name, reason in sorted(contents.failures, key=lambda one: one[0] is None):
+        if name not in labeled and (not exact or made_by is None or made_by in chosen):
+            failed.setdefault(name, reason)
     copies = sum(contents.repeated[signature] for signature in chosen)
     printed = tuple(sorted({kept.configuration for kept in labeled.values()}))
     return Side(choice.name, printed, labeled, failed, frozenset(contents.columns), copies)

@@ -13,6 +13,8 @@ from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
 from labeler.labeling.progress import duration
 from labeler.sentences.display import Display, Displayed, are, plural
 
+SHORTEST_CACHED = 1024
+"""Tokens of the shortest prefix that OpenAI and Gemini cache."""
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 
 
@@ -190,6 +192,7 @@ def _notes(found: Estimate) -> Iterator[str]:
         cap, mean = found.answers.cap, found.answers.expected / found.rows.asked
         if cap and mean > cap:
             yield f"answers may be cut off: {mean:,.0f} tokens are expected, {cap:,} allowed"
+        yield _cache_note(found)
     else:
         yield f"{counted} are probabilities"
     yield _price_note(found)
@@ -210,6 +213,14 @@ def _lengths(found: Estimate) -> str:
     if set(found.profiles) - {"trace", "retrieval"}:
         return f"{known}, and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     return known
+
+
+def _cache_note(found: Estimate) -> str:
+    """Return what a cache of prompts can hold."""
+    start = f"caching: the first {found.prompt.same:,} tokens of each prompt are the same"
+    if found.prompt.same < SHORTEST_CACHED:
+        return f"{start}, too few: providers cache {SHORTEST_CACHED:,} or more"
+    return f"{start}; a provider that caches them charges less for them"
 
 
 def _price_note(found: Estimate) -> str:

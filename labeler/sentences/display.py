@@ -12,6 +12,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -264,7 +265,8 @@ def in_percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
     """Return a share in percent without the sign; neither 0 nor 100 for one that is not."""
     size, sign = abs(share), "+" if signed else ""
     if size in {0, 1} or round(100 * size, digits) not in {0, 100}:
-        return f"{100 * share:{sign}.{digits}f}"
+        rounded = Decimal(f"{share:.{digits + 2}f}")  # as figure does: .445 is .45 and 45 %
+        return f"{rounded.scaleb(2):{sign}.{digits}f}"
     if _SMALLEST_SHARE <= size <= 1 - _SMALLEST_SHARE:
         return f"{100 * share:{sign}.1f}"
     is_small = size < _SMALLEST_SHARE

@@ -18,7 +18,7 @@ from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages, write_report
 from labeler.report.comparison_pages import MOST_MOVED, moved_ids, moved_record, write_comparison
-from labeler.sentences.display import in_percent, percent
+from labeler.sentences.display import figure, in_percent, percent
 from support.labeled import claims_output, output, record, relabeled, says
 from support.pages import read_page
 
@@ -108,6 +108,7 @@ def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) ->
     assert (in_percent(-0.004), in_percent(-0.0004)) == ("-0.4", ">-0.1")
     assert (in_percent(0.0004, signed=True), in_percent(0.002, signed=True)) == ("<+0.1", "+0.2")
     assert (in_percent(0.9996, 1), in_percent(0.996, 1)) == (">99.9", "99.6")
+    assert (figure(267 / 600), percent(267 / 600)) == (".45", "45 %")
 
 
 def test_the_worst_records_come_first() -> None:

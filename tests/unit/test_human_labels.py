@@ -80,7 +80,7 @@ CSV_FAULTS = {
     "id,field,value\nr1,suport,yes": ("people.csv:2 ('r1'): 'field' is 'suport'", "'supported'"),
     "id,field,value\nr1,adherence,": ("('r1'): no 'value' for 'adherence'", "leave the row out"),
     "sentence,supported\na,yes": ("people.csv:2: no 'id'", "needs the id"),
-    "id,supported\nr1,yes": ("'sentence' is None", "such as a"),
+    "id,supported\nr1,yes": ("'sentence' is empty", "such as a"),
     "id,sentence,supported\nr1,0a,yes": ("sentence of a response", "'sentence' is '0a'"),
     "id,sentence,relevant\nr1,a,yes": ("sentence of a document", "such as 0a"),
     "id,sentence,relevant\nr1,ref.a,yes": ("sentence of a document", "'ref.a'"),

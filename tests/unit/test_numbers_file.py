@@ -53,7 +53,8 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
     found += labeled[:3] + labeled[:1]
     for number, made_by in enumerate([None, labeled[0], None, None]):
         name = labeled[5].id if number == 2 else f"f{number % 3}"
-        found.append(failure(name, made_by=made_by, metadata={"topic": "a"}))
+        reason = ("refusal", "timeout")[number // 3]
+        found.append(failure(name, reason, made_by=made_by, metadata={"topic": "a"}))
     return found
 
 

@@ -93,6 +93,7 @@ WAITS = {
 
 _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
     ("bad_request", "the server did not accept the request", {
+        "not implemented": error(501),
         "400": "400",
         "418": error(418),
         "422, unknown words": error(422, message="Extra inputs are not permitted"),

@@ -124,6 +124,8 @@ UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
     "fenced": ("json", answered(content=lambda t: f"```json\n{t}\n```"), {"fence": 1}),
     "Python": ("json", answered(content=lambda t: f"{json.loads(t)}"[:-1] + "//\n,}}"),
                {"loose_json": 1}),
+    "LaTeX": ("tools", answered(content=lambda t: t.replace(" is ", r" \is ")),
+              {"no_tool_call": 1, "loose_json": 1}),
     "thought": ("prompt", answered(content=lambda t: f"<think>hm</think>{t}"), {"think": 1}),
     "parts": ("schema", answered(content=lambda t: [t[:40], t[40:]]), {"text_parts": 1}),
     "thoughts": ("json", answered(content=lambda t: [_THOUGHT, t]), {"text_parts": 1, "think": 1}),

@@ -275,7 +275,10 @@ RULES: tuple[Rule, ...] = (
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
     Rule("rate_limit", _P.RATE, *_BUSY, status={498, 503}, marks=WORDS["busy"]),
     Rule("rate_limit", _P.RATE, *_BUSY, status={529}),
-    Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),
+    Rule(
+        "transport", _P.RETRY, *_DOWN,
+        status={408, 409, 421, 423, 424, 425, *range(498, 1000)} - {501, 505},
+    ),
     # Any other status: possibly the fault of this record alone.
     Rule(
         "bad_request", _P.RECORD, "the server did not accept the request",

@@ -236,7 +236,7 @@ _ESCAPED = re.compile(r"\\.|\"", re.DOTALL)
 
 
 def parse_loose(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Parse an object in Python's spelling, or with comments or too many commas or brackets."""
+    """Parse an object in Python's spelling, or with stray comments, commas, brackets, escapes."""
     return parse_object(_LOOSE.sub(_respelled, text), surplus="]}")
 
 
@@ -245,8 +245,15 @@ def _respelled(found: re.Match[str]) -> str:
     token = found[0]
     if token[0] not in "\"'":
         return _CONSTANTS.get(token, "")
-    escapes = {'"': '\\"', "\\'": "'"}
-    return f'"{_ESCAPED.sub(lambda one: escapes.get(one[0], one[0]), token[1:-1])}"'
+    return f'"{_ESCAPED.sub(_escape, token[1:-1])}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return a quotation mark or an escape as JSON has it, where most letters have none."""
+    escape = found[0]
+    if escape == "\\'":
+        return "'"
+    return escape if escape[1:] and escape[1] in '"\\/bfnrtu' else f"\\{escape}"
 
 
 def value_of(text: str) -> object:
