@@ -176,9 +176,9 @@ def _check_page(labels: list[str], html: str | None, **others: bool) -> None:
         raise UsageError(f"{listed} exclude each other: run it once for each")
     if html is None:
         return
+    reject_overwrite(labels, html)
     if not html.lower().endswith((".html", ".htm")):
         raise UsageError(f"--html {html!r}: name a page, such as --html comparison.html")
-    reject_overwrite(labels, html)
 
 
 def _check_sides(a: str, b: str) -> None:
