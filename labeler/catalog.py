@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LISTED, _LONGEST = 5, 80
 """Names that an error lists of very many, and characters of each."""
 _MANY = 12
-"""Names of options that an error with a near spelling lists at most."""
+"""Names of options that an error lists at most."""
 _CUTOFF = 0.6
 """Likeness from which a known name is suggested, from 0 to 1."""
 
@@ -192,10 +192,7 @@ def check_options(function: str, given: Iterable[str], known: Iterable[str]) -> 
     names = list(known)
     for name in given:
         if name not in names:
-            hint = near(name, names)
-            listed = f"{'' if hint else ';'} have: {', '.join(names) or 'none'}"
-            have = "" if hint and len(names) > _MANY else listed
-            raise UnknownOption(f"{function}() has no option {name!r:.80}{hint}{have}")
+            raise UnknownOption(unknown(f"option of {function}()", name, names, _MANY))
 
 
 def keywords_of(function: Callable[..., Any]) -> list[str]:

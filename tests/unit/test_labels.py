@@ -340,14 +340,14 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
     [
         (
             lambda labels: labels.audit(chek=1),
-            "audit() has no option 'chek'; did you mean 'checks'",
+            "unknown option of Labels.audit() 'chek'; did you mean 'checks'",
         ),
         (lambda labels: labels.metrics(idz=1), "have: ids"),
         (lambda labels: labels.compare(labels, levl=1), "did you mean 'level'"),
         (lambda labels: labels.diff(labels, topp=1), "did you mean 'top'"),
         (lambda labels: labels.report("r.html", metrix="T"), "did you mean 'metrics'"),
-        (lambda labels: labeler.summary(labels, bye="x"), "summary() has no option 'bye'"),  # type: ignore[call-arg]
-        (lambda _: labeler.open_rows([], mapp={}), "open_rows() has no option 'mapp'"),  # type: ignore[call-arg]
+        (lambda labels: labeler.summary(labels, bye="x"), "unknown option of summary() 'bye'"),  # type: ignore[call-arg]
+        (lambda _: labeler.open_rows([], mapp={}), "unknown option of open_rows() 'mapp'"),  # type: ignore[call-arg]
         (lambda labels: labels.save(3), "path must be the path of a file"),
         (lambda labels: labels.report(None), "path must be the path of a file"),
         (lambda _: labeler.load(3), "path must be the path of a file"),  # type: ignore[arg-type]
@@ -367,4 +367,4 @@ def test_wrong_calls_are_told_what_is_allowed(
     """An error of this package; an unknown keyword is a TypeError, too."""
     with pytest.raises(UsageError, match=re.escape(says)) as caught:
         call(labels)
-    assert isinstance(caught.value, TypeError) is ("no option" in str(caught.value))
+    assert isinstance(caught.value, TypeError) is ("unknown option" in str(caught.value))

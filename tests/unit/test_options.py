@@ -31,7 +31,9 @@ ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 
 def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:
     """As Python does: with the one that was meant, and with the function."""
-    with pytest.raises(TypeError, match=r"label\(\) has no option 'temprature'; .*'temperature'"):
+    with pytest.raises(
+        TypeError, match=r"unknown option of label\(\) 'temprature'; .*'temperature'"
+    ):
         api.label([ROW], judge="embedded", temprature=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
         api.label()  # type: ignore[call-arg]

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -882,18 +883,22 @@ def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
 
 
 def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
-    """The second is told so; nothing is bought twice."""
+    """The second is told so, and one that waits goes on later; nothing is bought twice."""
+    waiting: list[Future[Collection]] = []
 
     class Rival(OpenAIBatches):
-        """Lets another one try while it uploads."""
+        """Lets others try while it uploads."""
 
         async def upload(self, path: Path) -> str:
             with pytest.raises(StoreError, match="another command is at work"):
                 await asyncio.to_thread(submit, provider, tmp_path, rows(2))
+            waiting.append(pool.submit(collect, provider, tmp_path))
+            await asyncio.sleep(0.2)
             return await super().upload(path)
 
-    with Provider() as provider:
+    with Provider() as provider, ThreadPoolExecutor() as pool:
         assert submit(provider, tmp_path, rows(2), Rival).lines == 2
+        assert waiting[0].result().results.labeled == 2
         assert len(provider.batches.all) == 1
 
 

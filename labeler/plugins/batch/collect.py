@@ -50,6 +50,7 @@ from labeler.plugins.batch.client import OK, UNREAD, OpenAIBatches, answer_lines
 from labeler.plugins.batch.folder import (
     Batch,
     BatchRequest,
+    Busy,
     Results,
     batches,
     locked,
@@ -152,11 +153,18 @@ class _Collector:
     async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
         pause = _FIRST_PAUSE
-        while await self._look() and wait:
+        while True:
+            try:
+                is_over = not await self._look()
+            except Busy:  # it may be over at the next look
+                if not wait:
+                    raise
+                is_over = False
+            if is_over or not wait:
+                return self.done
             # Jitter on the upper half, so that many waiting processes do not ask together.
             await self.client.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
             pause = min(pause * 1.5, _LONGEST_PAUSE)
-        return self.done
 
     def report(self, message: str) -> None:
         """Give a notice, once."""

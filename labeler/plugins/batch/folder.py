@@ -285,17 +285,21 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
     return shlex.join(line)
 
 
+class Busy(StoreError):
+    """Another process is changing a store's batches."""
+
+
 @contextlib.contextmanager
 def locked(store: Path) -> Iterator[None]:
     """Keep other processes from changing a store's batches; the lock ends with its process.
 
     Raises:
-        StoreError: another process is changing them.
+        Busy: another process is changing them.
     """
     leases, holder = lock_files(store), object()
     try:
         if leases.acquire(FOLDER, holder) is None:
-            raise StoreError(
+            raise Busy(
                 f"another command is at work on the batches of {store}; wait until it ends, then "
                 "run this again"
             )

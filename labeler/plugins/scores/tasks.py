@@ -383,10 +383,4 @@ def _with_steps(plan: Sequence[ScoreTasks], run: Run) -> Sequence[ScoreTasks]:
                 reason=outcome.reason,
                 attempts=outcome.attempts,
             )
-    if run.budget.cap is not None and run.budget.spent >= run.budget.cap:
-        raise FatalJudgeError(
-            "the budget is used up by the evaluation steps; they are stored; give it more",
-            reason="budget",
-            attempts=0,
-        )
     return [replace(one, criterion=written.get(one.criterion.name, one.criterion)) for one in plan]
