@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import labeler
 from harness import publish, table, today, with_environments
 from import_rows import AGENT_ROW, COUNT, import_rows
-from labeler.calculators.export import write_events
+from labeler.calculators.export import events_file
 from labeler.plugins.traces import TraceCounts, read_traces
 from peers.environments import quiet
 
@@ -70,7 +70,9 @@ def results(exports: list[dict[str, Any]], folder: Path) -> Iterator[Result]:
         total = 1 if name in AGENTS else COUNT
         labels = labeler.label(rows, judge="embedded", store=str(folder / "store"))
         events = folder / "events.jsonl"
-        write_events(labeler.metrics(labels), str(events))
+        with events_file(str(events)) as write:
+            for label in labels:
+                write(label)
         known = [row["metadata"] for row in rows]
         spans = {(one["trace_id"].removeprefix("tr-"), one["span_id"]) for one in known}
         same = len(spans) if named_by(events) == spans else 0

@@ -13,11 +13,11 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.metrics_row import Identity, Measurer, row_digest
@@ -265,39 +265,20 @@ _INFORMATION = 9
 """Severity INFO."""
 
 
-def write_events(rows: Iterable[MetricsRow], path: str) -> tuple[int, int]:
-    """Write the metrics of records, one line each; return their number, and of those without trace.
+@contextmanager
+def events_file(path: str) -> Iterator[Callable[[Outcome], object]]:
+    """Yield a function that writes the metrics of an outcome; the file appears if all goes well.
 
     The metadata columns ``trace_id``, ``span_id`` and ``response_id`` say what was evaluated.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    records = untraced = 0
-    with _opened(path) as file:
-        for row in rows:
-            records += 1
-            untraced += not _trace(row)
-            file.write(_line(row) + "\n")
-    return records, untraced
-
-
-@contextmanager
-def events_file(path: str) -> Iterator[Callable[[Outcome], object]]:
-    """Yield a function that writes the metrics of an outcome; the file appears if all goes well.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    with _opened(path) as file:
-        measurer = Measurer()
-        yield lambda outcome: file.write(_line(measurer.row(outcome)) + "\n")
-
-
-def _opened(path: str) -> AbstractContextManager[IO[str]]:
     if path == STDIO:
         raise UsageError("--otel-events: name a file; labels go to standard output")
-    return replaced(Path(path))
+    with replaced(Path(path)) as file:
+        measurer = Measurer()
+        yield lambda outcome: file.write(_line(measurer.row(outcome)) + "\n")
 
 
 def _line(row: MetricsRow) -> str:

@@ -198,7 +198,6 @@ class View:
         every: True for all metrics, False for headline metrics.
         details: True for counts, methods, configurations and reasons of missing values.
         worst: ids of the records with the least support.
-        asked: all requested metrics; a note counts those that need richer labels.
         next_command: True to print the command to run next below the conclusion.
     """
 
@@ -207,7 +206,6 @@ class View:
     every: bool = False
     details: bool = False
     worst: WorstIds | None = None
-    asked: Sequence[Metric] = ()
     next_command: bool = True
 
 
@@ -300,7 +298,6 @@ def _view_notes(
     label = rows[0].label
     if view.details:
         yield from summary_notes(rows, view.intervals)
-        yield from _unavailable(rows, view.asked)
         labeled = sum(row.labeled for row in rows if row.metric is rows[0].metric)
         made_by = f"{plural(labeled, 'record')} by {label}" if label else "no record has a label"
         yield f"{made_by}|labeler:{__version__}"
@@ -317,15 +314,6 @@ def _view_notes(
     yield from floor_note([label])
     yield from selection_warnings([label])
     yield from (note for row in rows for note in not_finite_note(row.metric.id, row.undefined))
-
-
-def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield a note that counts the metrics without their label fields, by profile."""
-    present = {row.metric.id for row in rows}
-    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
-    if missing and present.intersection(metric.id for metric in metrics):
-        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
-        yield f"metrics that need richer labels: {more} (labeler metrics --list)"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from labeler.cli.options import (
     Labels,
     Level,
     MetricIds,
-    OtelEvents,
     Threshold,
     outcomes_at,
     outcomes_or_numbers,
@@ -76,26 +75,22 @@ def metrics(
     level: Level = 0.95,
     group: Group = None,
     listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
-    otel_events: OtelEvents = None,
     threshold: Threshold = None,
     every: Annotated[bool, typer.Option("--all", help="Show all metrics.")] = False,
     details: Details = False,
 ) -> None:
     """Compute metrics from stored labels."""
-    if otel_events and (rows or listing or as_json or by or output):
-        raise UsageError("--otel-events cannot be combined with other outputs")
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows cannot be combined with --json or --by; --list with none of them")
-    rows = rows or otel_events is not None
     if group and (rows or listing or not intervals):
         raise UsageError("--group needs intervals: drop --rows, --list or --no-intervals")
     if listing:
         _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
         return
-    sources = _sources(labels, output, otel_events)
+    sources = _sources(labels, output)
     measured = MeasuredOutcomes(outcomes_or_numbers(sources, threshold), ids)
     if rows:
-        _write_rows(measured, output, otel_events)
+        _write_rows(measured, output)
         return
     drawn, worst = Intervals(level, group) if intervals else None, WorstIds()
     summary, scored = measured.summaries(by, drawn, worst.watch)
@@ -105,7 +100,7 @@ def metrics(
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
         return
-    view = View(drawn, by, every or details or ids is not None, details, worst, measured.chosen)
+    view = View(drawn, by, every or details or ids is not None, details, worst)
     # The report reads one source of labels, and no numbers.
     alone = len(sources) == 1 and sources != [STDIO] and not measured.numbers
     print_summary(summary, view, sources[0] if alone and summary else "")
@@ -114,13 +109,13 @@ def metrics(
 
 def _print_collected(measured: MeasuredOutcomes, summary: Sequence[SummaryRow], view: View) -> None:
     """Print the summaries of collected outcomes, such as scores, and what else they say."""
-    print_summary(summary, replace(view, every=True, worst=None, asked=()))
+    print_summary(summary, replace(view, every=True, worst=None))
     for kind, one in measured.collected.items():
         one.show(measured.metrics_of(kind), intervals=view.intervals is not None)
 
 
-def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str | None) -> None:
-    """Write the metrics of each record as events or a numbers file, or print them as JSON."""
+def _write_rows(measured: MeasuredOutcomes, output: str | None) -> None:
+    """Write the metrics of each record as a numbers file, or print them as JSON."""
     models: dict[AnsweringModel, None] = {}
     signatures: dict[str, None] = {}
     distinct = DistinctRows(measured.rows(facts=output is not None))
@@ -133,13 +128,7 @@ def _write_rows(measured: MeasuredOutcomes, output: str | None, otel_events: str
                 signatures[row.label] = None
             yield row
 
-    if otel_events is not None:
-        from labeler.calculators.export import write_events
-
-        records, untraced = write_events(noted(), otel_events)
-        lack = f"; {untraced:,} without a trace id in metadata" if untraced else ""
-        notify(f"events of {plural(records, 'record')} written to {otel_events}{lack}")
-    elif output is not None:
+    if output is not None:
         from labeler.calculators.export import write_numbers
 
         written = plural(write_numbers(noted(), distinct.copies, output), "row")
@@ -181,7 +170,7 @@ def _print_metrics(metrics: Sequence[Metric]) -> None:
     print_declared("metrics")
 
 
-def _sources(labels: list[str] | None, output: str | None, events: str | None) -> list[str]:
+def _sources(labels: list[str] | None, output: str | None) -> list[str]:
     """Return the named labels, which the output must not overwrite."""
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
@@ -189,8 +178,7 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
         from labeler.calculators.export import writer_of
 
         writer_of(output)  # before anything is computed
-    for target in filter(None, (output, events)):
-        reject_overwrite(labels, target)
+        reject_overwrite(labels, output)
     reject_repeats(labels)
     return labels
 

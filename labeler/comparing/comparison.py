@@ -366,10 +366,7 @@ class Comparison(Displayed):
 
     @cached_property
     def conclusion(self) -> Conclusion:
-        """The conclusion; ``str`` gives one sentence, such as ``B is better: 6 more of 60 …``.
-
-        With groups it is that on all pairs, then the change of the group that moved most.
-        """
+        """The conclusion on all pairs; ``str`` is one sentence, ``B is better: 6 more of 60 …``."""
         return conclude(self)
 
     def regressions(self) -> Iterator[str]:

@@ -54,27 +54,24 @@ class Conclusion:
         kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
             ``lower`` where different judges labeled both sides.
         sentence: the conclusion with its figures.
-        row: the metric that the sentence names first, if any.
     """
 
     kind: Kind
     sentence: str
-    row: MetricComparison | None = None
 
     def __str__(self) -> str:
         return self.sentence
 
 
 def conclude(found: Comparison) -> Conclusion:
-    """Return the conclusion of a comparison; with groups, of all pairs, then of one group.
+    """Return the conclusion of a comparison; with groups, of all pairs together.
 
     A difference is certain if the verdict says so; then its interval excludes 0.
     """
     of = found.whole or found
     first = _certain(of) or _open(of)
     sentence = "; but ".join((first.sentence, *islice(of.losses(), 1)))
-    groups = _largest_change(found, first.row) if found.whole else ""
-    parts = filter(None, (of.counts.warning, sentence, groups))
+    parts = filter(None, (of.counts.warning, sentence))
     return replace(first, sentence=as_sentence("; ".join(parts)))
 
 
@@ -93,7 +90,7 @@ def _certain(found: Comparison) -> Conclusion | None:
         parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
     elif found.same_sentences:
         parts.append("the answers are the same, only their labels differ")
-    return Conclusion(kind, "; ".join(parts), certain[0])
+    return Conclusion(kind, "; ".join(parts))
 
 
 def _clauses(rows: Rows, kind: str) -> str:
@@ -115,18 +112,17 @@ def _open(found: Comparison) -> Conclusion:
                 "not certain",
                 f"not certain: {row.described}; of {found.tests} differences tested at once, one "
                 "can be as large by chance",
-                row,
             )
     first = next((row for row in rows if isinstance(row.interval, Interval)), None)
     if first is None:
-        return Conclusion("not compared", _untested(rows[0]), rows[0])
+        return Conclusion("not compared", _untested(rows[0]))
     visible = f"with {first.pairs:,} pairs only one of {_least_visible(first)} or more would show"
     if any(row.difference or row.definedness.differs for row in rows):
         sentence = f"no difference seen: {first.described}; {visible}"
     else:
         sentence = f"no difference: all {max(row.pairs for row in rows):,} pairs have equal values"
         sentence += "" if found.same_sentences else f"; {visible}"
-    return Conclusion("no difference seen", sentence, first)
+    return Conclusion("no difference seen", sentence)
 
 
 def _untested(row: MetricComparison) -> str:
@@ -146,24 +142,6 @@ def _least_visible(row: MetricComparison) -> str:
     if isinstance(found, Undefined) or isinstance(row.difference, Undefined):
         return "any size"
     return figure(max(row.difference - found.low, found.high - row.difference))
-
-
-def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
-    """Return the change of the group that moved most in words; empty if no group moved.
-
-    A certain change goes before one that chance may explain, and one of the metric that the
-    conclusion on all records names before others.
-    """
-    moved = [row for row in in_order(found.rows) if row.pairs and row.difference]
-    same = [row for row in moved if whole and row.metric is whole.metric]
-    certain = [row for row in moved if row.verdict in _AGAINST]
-    sure = [row for row in same if row in certain]
-    own = sure or [row for row in certain if row.metric is certain[0].metric] or same
-    if not own:
-        return ""
-    most = max(own, key=lambda row: abs(cast("float", row.difference)))
-    kind, doubt = ("certain ", "") if certain else ("", ", not certain")
-    return f"largest {kind}change by {found.by}: {most.described}{doubt}"
 
 
 def in_order(rows: Sequence[R]) -> list[R]:

@@ -185,7 +185,8 @@ def probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
     if scores is None or scores.adherence is None:
         raise UsageError(
             f"{record.id!r}: judge {record.signature.judge}/{record.signature.model} gave no "
-            "probabilities, so no threshold can move; --judge decisions:MODEL gives some"
+            "probabilities, which thresholds and reports with --human need; --judge "
+            "decisions:MODEL gives some"
         )
     found: dict[str, float] = getattr(scores, kind)
     keys = example.response_keys() if kind == SUPPORT else example.document_keys()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from labeler.labels.answers import ComparedClaim, ReferenceClaim, ResponseClaim
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import document_key, letters
 from peers.undefined_run import OF_RAGCHECKER
-from support.command import Command
 from support.labeled import (
     claims_output,
     compared,
@@ -163,21 +160,6 @@ def test_failures_have_the_metrics_of_the_profile_that_was_asked() -> None:
         own = [row for row in rows if row.label == str(made.signature)]
         assert {row.metric.profile.name for row in own} == names
     assert all((row.failed, row.labeled) == ({"empty_response": 1}, 1) for row in rows)
-
-
-def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> None:
-    """One line for what these labels lack; none where metrics are named."""
-    Path("labels.jsonl").write_text(record().model_dump_json() + "\n")
-    table = labeler_command("metrics", "labels.jsonl", "--details")[1]
-    lacking = Counter(m.profile.name for m in select_metrics() if m.profile.name != "trace")
-    assert "answer_relevancy" not in table
-    assert table.count("metrics that need richer labels") == 1
-    assert f"{lacking['claims']} with --profile claims" in table
-    assert f"{lacking['reference']} with --profile reference" in table
-    asked = ("metrics", "labels.jsonl", "--details", "--metrics", "answer_relevancy")
-    named = labeler_command(*asked)[1]
-    assert "undefined answer_relevancy: 1 needs_claims" in named
-    assert "richer labels" not in named
 
 
 def test_f1_is_pooled_as_its_mean() -> None:
