@@ -216,6 +216,8 @@ _NUMBERED = re.compile(
 """A stem and a number, of an object perhaps with the name of its text."""
 _LETTERS = (list(ascii_lowercase), _TABLE["numerals"].split())
 """Letters that number columns, in their order, and Roman numerals."""
+_PAIR = frozenset("ab12")
+"""Numbers of two answers that are compared."""
 _DEEPEST = 3
 _MOST_COLUMNS = 1_000
 _LIKE = 0.7
@@ -321,8 +323,9 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     ]
     _, names, numbers = min(ranked, default=(0, [], set()))
     answered = {mark for one in groups.items() if _means_response(one[0][0]) for mark, _ in one[1]}
-    are_of_pairs = answered == numbers or (answered < numbers and "response" in row)
-    return [] if answered and are_of_pairs else names
+    is_one = row.get("response") is not None  # of the two, or next to right answers
+    is_pair = answered < numbers <= _PAIR if is_one else answered == numbers
+    return [] if answered and is_pair else names
 
 
 def _means_response(stem: str) -> bool:

@@ -53,8 +53,7 @@ def may_cite(text: str) -> bool:
     """Return False for most texts without a citation marker, and for none with one."""
     return (
         "[" in text
-        or "</" in text
-        or "/>" in text
+        or ("<" in text and ("</" in text or "/>" in text))
         or "{" in text
         or "$$" in text
         or "turn0" in text

@@ -120,10 +120,10 @@ _TURN = r"turn0[a-z]{4,6}\d{1,3}"
 _OF_SYSTEMS = (
     rf"(?:##\d{{1,3}}\$\$|(?:\ue200?(?:file)?cite\ue202?|\ue202|【){_TURN}"
     rf"(?:[\ue202,、]?\s?(?:{_TURN}|L\d{{1,6}}(?:-L?\d{{1,6}})?)){{0,20}}[\ue201】]?"
-    rf"|(?<![\\^_{{}}$=(\[A-Za-z0-9])(?:\{{(?:{_NAMED})?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])|\[REF\]{_NUMBER}{_MORE}\[/REF\])"
+    rf"|(?<![\\^_{{}}$=(\[A-Za-z0-9])(?:\{{(?:(?i:cite|ref|source|doc)[:_]\s?)?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])|\[REF\]{_NUMBER}{_MORE}\[/REF\])"
 )
 _BRACKETS = (
-    rf"(?:{_OF_ASSISTANTS}|{_OF_SYSTEMS}|\^?\[{_SINGLE}\](?:{_LINK})?"
+    rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
     rf"|\^?{_SINGLE}(?:\s?[\u2013\u2014-]\s?\[\s?{_NUMBER}\s?\]|{_LINK}|\^)?)"
 )
 _PARENTHESES = (
@@ -154,7 +154,7 @@ _IN_TEXT = (
     rf"(?:{_NAME.replace('s?', 's')}\s{{0,2}}#?{_NUMBER}{_MORE}|{_NAME}\s{{0,2}}#?{_NUMBER})"
     r"(?!\w|%|[.,:]\d)"
 )
-MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
+MARKED = rf"(?:{_OF_SYSTEMS}|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
 """Pattern of a marker in brackets or parentheses."""
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
@@ -247,7 +247,7 @@ class Citation(NamedTuple):
 def _pattern() -> re.Pattern[str]:
     """Compile the pattern of all markers, which takes long."""
     return re.compile(
-        rf"(?=[\[【［〔<^(（{{#\ue200\ue202{_SMALL}DdPpSsCcEf])"
+        rf"(?=[\[【［〔<^(（{{#\ue200\ue202{_SMALL}DdPpSsCcE])"
         rf"(?:{MARKED}|{IN_TAG}|{_ATTRIBUTE}>|{_SUPERSCRIPT}|{_IN_TEXT})"
     )
 

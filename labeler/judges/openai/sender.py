@@ -289,13 +289,9 @@ class _Gate(asyncio.Protocol):
             self._left -= len(data)
         excess = -int(min(0, self._left or 0))
         if excess:
-            self._left = 0
             self._connector.keeps = False
             self._reader.force_close()
-        if excess < len(data):
-            self._reader.data_received(data[: len(data) - excess])
-        else:
-            self._reader.close()
+        self._reader.data_received(data[: max(0, len(data) - excess)])
 
 
 def _left_after(received: bytes) -> float | None:

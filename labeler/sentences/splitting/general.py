@@ -45,7 +45,7 @@ _CLOSERS = rf"""\"'”’)\]}}」』】）》〉*_`{_CLOSING_TAG}"""
 _CLOSING = rf"[{_CLOSERS}.!?…{_WIDE}]|(?:[«“]| ?[»›])(?=[\s,.;:!?)–—-]|\Z)"
 _OPENERS = rf"""\"'“«‹(\[{{「『【（《〈¿¡„”»‚*_`>#{_OPENING_TAG}"""
 _STOP = re.compile(
-    rf"(?P<stops>\.(?: \.){{2,3}}|[.!?…{_WIDE};][.!?…{_WIDE}]*+)"
+    rf"(?P<stops>[.!?…{_WIDE};][.!?…{_WIDE}]*+(?: \. \.(?: \.)?)?)"
     rf"(?P<closers>(?:{_CLOSING})*+)"
 )
 # Any stop; most are clear: a word of letters before, one space and a capital behind.
@@ -58,7 +58,7 @@ _CITATION = re.compile(
     r"(?:[.。](?![\w.]))?"
 )
 _FIRST_OF_CITATION = frozenset(
-    f"[【［〔(（{{^,;-–#%DPSCEdpscef\ue200\ue202{SMALL_DIGITS}{_CLOSING_TAG}"
+    f"[【［〔(（{{^,;-–#%DPSCEdpsce\ue200\ue202{SMALL_DIGITS}{_CLOSING_TAG}"
 )
 _LONGEST_CITATION = 60
 _BARE_CITATION = re.compile(rf"\s?{_NUMBERS}(?=\s(?P<next>[^\W\d_]+)|\s*\Z)")
