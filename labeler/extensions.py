@@ -107,11 +107,11 @@ def call_declared(
     Raises:
         ExtensionError: instead of any error but those that are written for people.
     """
-    points = offered(group)
-    with blaming(points[name], LabelerError) if name in points else nullcontext():
-        if not callable(function):
-            raise TypeError(f"it gave {type(function).__name__}, not a function")
+    try:
         return function(*given, **named)
+    except (Exception, SystemExit):
+        with blaming(point, LabelerError) if (point := offered(group).get(name)) else nullcontext():
+            raise
 
 
 @contextmanager

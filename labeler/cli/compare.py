@@ -174,10 +174,11 @@ def _check_page(labels: list[str], html: str | None, **others: bool) -> None:
         options = [f"--{name}" for name in (*others, "html")]
         listed = f"{', '.join(options[:-1])} and {options[-1]}"
         raise UsageError(f"{listed} exclude each other: run it once for each")
-    if html == STDIO:
-        raise UsageError("--html needs a file, not standard output, such as --html comparison.html")
-    if html is not None:
-        reject_overwrite(labels, html)
+    if html is None:
+        return
+    reject_overwrite(labels, html)
+    if not html.lower().endswith((".html", ".htm")):
+        raise UsageError(f"--html {html!r}: name a page, such as --html comparison.html")
 
 
 def _check_sides(a: str, b: str) -> None:

@@ -141,11 +141,9 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
     ("text", "answer"),
     [
         ("<think>Hm. 80 m?</think>\n\nIt is 90 m.", "It is 90 m."),
-        ("<thinking>Hm.</thinking>It is 90 m.", "It is 90 m."),
         ("<THINK time=3>Hm.</Think> It is 90 m.", "It is 90 m."),
         ("Hm, 80 m?\n</think>\nIt is 90 m.", "It is 90 m."),
         ("[THINK]Hm.[/THINK]It is 90 m.", "It is 90 m."),
-        ("Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("◁think▷Hm.◁/think▷It is 90 m.", "It is 90 m."),
         (f"<|channel|>analysis{SAID}Hm.<|end|><|start|>assistant<|channel|>final{SAID}It", "It"),
         ("<think>A `tick</think>It is `90` m.", "It is `90` m."),

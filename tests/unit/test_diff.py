@@ -200,6 +200,7 @@ def test_the_command_writes_a_page_and_says_how_much_is_in_it(diff: Diff) -> Non
     """One file with all records, and no time of writing; the talk goes to standard error."""
     for page in ("1.html", "2.html"):
         assert diff("--html", page)[::2] == (0, f"{page}: 2 changed records\n")
+    assert [diff("--html", name)[0] for name in ("page", "-")] == [2, 2]
     text = Path("1.html").read_text()
     assert text == Path("2.html").read_text()
     assert 'id="chunk-0"' in text

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow
 from labeler.labels.record import LabelFailure
 from labeler.plugins.ragbench import read_ragbench, to_record
 from support.command import Command
@@ -173,11 +173,3 @@ def test_files_folders_and_patterns_are_read_one_after_the_other(
     assert isinstance(failed, LabelFailure)
     assert failed.reason == "missing_field"
     assert f"{first}:row 2" in failed.message
-
-
-def test_what_is_no_file_is_named(tmp_path: Path) -> None:
-    """A pattern that fits nothing, and a file that is not Parquet."""
-    (tmp_path / "a.parquet").write_text("{}")
-    for name, words in (("*.parq", "no file is like"), ("a.parquet", r"cannot read .*a\.parquet")):
-        with pytest.raises(UsageError, match=words):
-            list(read_ragbench(tmp_path / name))

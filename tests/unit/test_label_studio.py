@@ -237,18 +237,15 @@ def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
 
 STRANGE: dict[str, Change] = {
     "no choice": lambda done: result(done, "overall").update(value={}),
-    "two choices": valued("overall", choices=["supported", "unsure"]),
     "a choice that is none": valued("overall", choices=[{}]),
     "a region beyond the end": valued("d-0a", end="99"),
     "a region from the end": valued("d-0a", start=2, end=0),
     "a region without a place": valued("d-0a", start=None),
     "a huge number": valued("d-0a", end="9" * 5000),
     "another script's digit": valued("d-0a", start="²"),
-    "a path for a place": valued("d-0a", start="/div[1]"),
     "a mark of another name": valued("d-0a", paragraphlabels=["Relevant"]),
     "a control of another name": lambda done: result(done, "d-0a").update(from_name="marks"),
     "nobody": annotated(completed_by=None),
-    "a list for a person": annotated(completed_by=[1]),
     "a name of control characters": annotated(completed_by={"email": "a\x00b"}),
     "a huge comment": commented("x" * 30_000),
     "a surrogate": commented(["\ud800"]),

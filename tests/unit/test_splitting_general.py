@@ -22,7 +22,6 @@ from splitters import CUT, FILES, read_gold
 DIGEST = "d6d736db12ea31008a0e8f66a1067d3aa547ec97c651c2bce06331c2b18ca0bf"
 
 PROSE = {
-    "stops": "It is. ¦Is it? ¦It is!",
     "ellipsis": "Wait... what? ¦Hmm… ok. ¦So . . . it goes on. . . . ¦It ends.",
     "latin": "See e.g. this, i.e. that. ¦Done.",
     "initials": "J. K. Rowling wrote. ¦We read.",

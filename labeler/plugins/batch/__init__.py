@@ -40,10 +40,12 @@ def names_in(folder: Path) -> list[str]:
 
 
 def unreadable(path: Path, why: str) -> StoreError:
-    """Return the error for a batch whose state cannot be read."""
+    """Return the error for a batch whose state cannot be read, or for the folder of all."""
+    own = path.name != FOLDER
+    last = f"; without a copy, deleting {path.parent} gives up its answers" if own else ""
     return StoreError(
         f"{path}: cannot be read: {why}; restore it from a copy: without it labels might be paid "
-        "for twice"
+        f"for twice{last}"
     )
 
 

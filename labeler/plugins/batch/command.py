@@ -24,7 +24,6 @@ from labeler.errors import UsageError
 from labeler.judges.opening import required_model
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
-from labeler.labeling.progress import duration
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
 from labeler.plugins.batch.folder import batches, command
@@ -204,10 +203,10 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     for view in views:
         seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
         counts = (view.lines, *seen, view.results.labeled)
-        cells = (view.name, view.model, view.state, view.next, *counts, duration(view.age))
+        cells = (view.name, view.model, view.state, view.next, *counts)
         rows.append([visible(str(cell)) for cell in cells])
     columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
-    columns += map(Column, ("lines", "done", "failed", "stored", "age"))
+    columns += map(Column, ("lines", "done", "failed", "stored"))
     print_sections([Section(None, [Grid(columns, rows)])])
     for view in views:
         if view.remote and view.remote.problems:

@@ -1,7 +1,6 @@
 """Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
 import secrets
-import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -288,7 +287,6 @@ class BatchStatus(Frozen):
     """The current state of a batch.
 
     Attributes:
-        age: seconds since it was prepared.
         state: the provider's status until it is collected, then ours.
         next: the next step for its user.
         lines: requests.
@@ -300,7 +298,6 @@ class BatchStatus(Frozen):
     name: str
     model: str
     base_url: str
-    age: float
     state: str
     next: str
     lines: int
@@ -343,7 +340,6 @@ def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> li
             name=batch.name,
             model=batch.spec.model,
             base_url=batch.spec.base_url,
-            age=max(0.0, time.time() - batch.created),
             state=batch.status,
             next="look again later" if trouble else _next_step(batch, is_current=is_here),
             lines=batch.lines,
