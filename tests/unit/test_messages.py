@@ -72,7 +72,6 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda labels: labels.compare([{"question": "q"}]),
         "outcome 1 is a dict, not a label: rows are labeled first",
     ),
-    "a path for labels": (lambda _: labeler.audit.audit_labels("a.jsonl"), "read_labels"),
 }
 
 
