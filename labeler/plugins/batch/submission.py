@@ -297,7 +297,6 @@ class BatchStatus(Frozen):
 
     name: str
     model: str
-    base_url: str
     state: str
     next: str
     lines: int
@@ -339,7 +338,6 @@ def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> li
         return BatchStatus(
             name=batch.name,
             model=batch.spec.model,
-            base_url=batch.spec.base_url,
             state=batch.status,
             next="look again later" if trouble else _next_step(batch, is_current=is_here),
             lines=batch.lines,
