@@ -178,13 +178,14 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
 
 
 def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
-    command: BatchCommand, provider: Provider
+    command: BatchCommand, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address is named; letting go of its rows needs none."""
+    """Its address is named; letting go of its rows needs none, and no key."""
     name = command.submit()
     sent = len(provider.requests)
     code, _, err = command.anywhere("cancel", name)
     assert (code, f"`labeler batch cancel {name} --base-url {command.url}`" in err) == (2, True)
+    monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = command.anywhere("cancel", name, "--drop")
     assert (code, err) == (0, f"{name}-0001: dropped\n")
     assert len(provider.requests) == sent

@@ -367,12 +367,12 @@ def _next_step(batch: Batch, *, is_current: bool) -> str:
 
 @named_keywords
 def cancel_batch(
-    client: "OpenAIBatches", store: str | Path, name: str, *, drop: bool = False
+    client: "OpenAIBatches | None", store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
     """Cancel a batch: answers that exist by then can be collected, its other rows are released.
 
     Args:
-        client: of the Batch API, at the batch's address.
+        client: of the Batch API, at the batch's address; none is needed to ``drop``.
         store: the store's folder.
         name: of a batch or a submission.
         drop: release all its rows without asking the provider, for example if it has lost the
@@ -391,14 +391,16 @@ def cancel_batch(
     """
     if drop:
         batches(store, name)
+    elif client is None:
+        raise UsageError("a batch is cancelled by its service, client=OpenAIBatches(…); or drop it")
     else:
         require_address(store, client.base_url, "cancel", name=name)
 
     async def cancel(batch: Batch) -> str:
         remote = batch.remote
-        if batch.state == "uploaded" and not drop:
+        if batch.state == "uploaded" and client and not drop:
             remote = await client.find(batch.file_id or "", batch.marker)
-        if drop or remote is None:
+        if drop or remote is None or client is None:
             batch.save(is_dropped=True)
             return f"{batch.name}: dropped"
         remote = await client.retrieve(remote.id)
