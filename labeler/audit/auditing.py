@@ -29,13 +29,14 @@ from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import (
     LONGEST_NAME,
+    NONE,
     Brief,
     Column,
     Display,
     Displayed,
     Grid,
     have,
-    number,
+    percent,
     plural,
     reason_counts,
     shortened,
@@ -227,29 +228,37 @@ class Audit(Displayed):
         looks = "look" if doubtful > 1 else "looks"
         return f"{counted} {looks} suspicious{notes}.{first}{missing}"
 
-    def _display(self) -> Display:
-        flagged = [row for row in self.rows if row.flagged]
-        flagged.sort(key=lambda row: (-row.check.weight, -row.flagged))
-        grouped = any(row.group is not None for row in flagged)
-        columns = [Column("check", words=True), Column("severity", words=True)]
+    def figures(self, label: str | None = None) -> Grid:
+        """Return the checks with a finding by group, of one judge configuration or of all."""
+        flagged = {(row.label, row.check) for row in self.rows if row.flagged}
+        rows = [row for row in self.rows if (row.label, row.check) in flagged]
+        rows = [row for row in rows if label in {None, row.label}]
+        rows.sort(key=lambda row: self.checks.index(row.check))
+        columns = [Column("check", words=True), Column("severity", drop=2, words=True)]
+        grouped = any(row.group is not None for row in rows)
         columns += [Column("group", words=True)] * grouped
-        columns += [Column("flagged"), Column("records"), Column("rate")]
+        columns += [Column("applies to", drop=3), Column("flagged"), Column("rate")]
         cells = [
             [
                 row.check.id,
                 row.check.severity,
-                *([row.group or ""] * grouped),
-                *(str(row.flagged), str(row.records), number(row.rate, ".3f")),
+                *([shortened(row.group or "", LONGEST_NAME)] * grouped),
+                *(str(row.records), str(row.flagged)),
+                NONE if row.rate is None else percent(row.rate, 2),
+                str(row.findings),
             ]
-            for row in flagged
+            for row in rows
         ]
+        return Grid([*columns, Column("findings", drop=1)], cells)
+
+    def _display(self) -> Display:
         notes = [f"failed: {reason_counts(self.failed)}"] if self.failed else []
         notes += map(str, self.same_documents)
         notes += [
             f"suspicion {one.suspicion:.2f}: {one.id!r}, findings: {len(one.findings)}"
             for one in self.ranked(_SHOWN)
         ]
-        return Display(self.conclusion, Grid(columns, cells), notes)
+        return Display(self.conclusion, self.figures(), notes)
 
     def finding_rows(self, top: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield every finding with its record and rank, the most suspicious record first.

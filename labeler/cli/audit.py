@@ -6,9 +6,7 @@ import csv
 import json
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +17,6 @@ from labeler.audit import (
     Audit,
     AuditedRecord,
     Check,
-    CheckRow,
     SecondJudge,
     audit_labels,
     select_checks,
@@ -57,13 +54,8 @@ from labeler.labels.answering import AnsweringModels
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import plain_json, to_cell, visible
 from labeler.sentences.display import (
-    LONGEST_NAME,
-    NONE,
-    Column,
-    Grid,
     Section,
     console,
-    percent,
     plural,
     reason_counts,
     shortened,
@@ -74,8 +66,6 @@ _SHOWN_RECORDS = 20
 """Default number of records listed, the most suspicious first."""
 _SHOWN_KEYS = 8
 _INDENT = " " * 6
-_SHOWN_GROUPS = 12
-"""Largest number of groups with a column of rates; JSON has all."""
 
 CheckIds = Annotated[
     str | None,
@@ -144,7 +134,7 @@ def audit(
         print_json({**found.as_json(shown), "labeler": __version__})
     else:
         source = "" if labels == STDIO else shlex.quote(labels)
-        _print_audit(found, by, shown, source, details=details)
+        _print_audit(found, shown, source, details=details)
 
 
 def _list_checks(checks: Iterable[Check]) -> None:
@@ -219,12 +209,11 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     return number
 
 
-def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details: bool) -> None:
+def _print_audit(found: Audit, top: int, source: str, *, details: bool) -> None:
     """Print the conclusion and the next command, the most suspicious records, and rates.
 
     Args:
         found: the audit.
-        by: the metadata column of the groups.
         top: number of records.
         source: the labels as a shell takes them; empty for standard input.
         details: True for checks without a finding, and judge configurations.
@@ -239,98 +228,36 @@ def _print_audit(found: Audit, by: str | None, top: int, source: str, *, details
         out.write(f"Next: labeler report {source} -o {target}")
     if shown:
         _print_suspicious(found, shown)
-    print_sections(_rates(found, by, details=details))
+    print_sections(_rates(found, details=details))
     if found.failed:
         out.write(f"failed: {reason_counts(found.failed)}")
 
 
-def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
-    """Yield the rates of each judge configuration, with a column for each group.
+def _rates(found: Audit, *, details: bool) -> Iterator[Section]:
+    """Yield the rates of each judge configuration.
 
     Args:
         found: the audit.
-        by: the metadata column of the groups.
         details: True for checks without a finding, and judge configurations.
     """
     names = configuration_names(row.label for row in found.rows)
     for label, name in names.items():
-        made = [record for record in found.records if record.label == label]
-        rows = [row for row in found.rows if row.label == label]
-        totals = _totals(rows)
-        flagging = {check: total for check, total in totals.items() if total.flagged}
-        grids, lines = list[Grid](), list[str]()
-        if flagging and by is None:
-            grids = [_totals_grid(flagging)]
-        elif flagging:
-            groups, grid = _by_group(flagging, rows, made, by)
-            grids = [grid]
-            if len(groups) < (several := len({record.group for record in made})):
-                left = f"{len(groups)} of {several} groups, those with most records"
-                lines = [f"shown by {by}: {left} (--json has all)"]
+        own = [row for row in found.rows if row.label == label]
+        grid, lines = found.figures(label), list[str]()
         if details:
-            clean = [check.id for check, one in totals.items() if one.records and not one.flagged]
-            idle = [check.id for check, total in totals.items() if not total.records]
+            looked = {row.check for row in own if row.records}
+            flagged = {row.check for row in own if row.flagged}
+            clean = [one.id for one in found.checks if one in looked - flagged]
+            idle = [one.id for one in found.checks if one not in looked]
             lines += [f"found nothing: {', '.join(clean)}"] if clean else []
             lines += [f"nothing to look at: {', '.join(idle)}"] if idle else []
         lines += [str(same) for same in found.same_documents if same.label == label]
         if details:
-            lines.append(f"{plural(len(made), 'record')} by {label}|labeler:{__version__}\n")
-        if grids or lines:
+            made = sum(record.label == label for record in found.records)
+            lines.append(f"{plural(made, 'record')} by {label}|labeler:{__version__}\n")
+        if grid.rows or lines:
+            grids = [grid] if grid.rows else []
             yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
-
-
-def _totals(rows: Sequence[CheckRow]) -> dict[Check, CheckRow]:
-    """Return the counts of each check over all groups."""
-    groups: dict[Check, list[CheckRow]] = {}
-    for row in rows:
-        groups.setdefault(row.check, []).append(row)
-    counts = ("records", "flagged", "findings")
-    return {
-        check: replace(own[0], **{one: sum(getattr(row, one) for row in own) for one in counts})
-        for check, own in groups.items()
-    }
-
-
-def _by_group(
-    flagging: Mapping[Check, CheckRow],
-    rows: Sequence[CheckRow],
-    made: Sequence[AuditedRecord],
-    by: str | None,
-) -> tuple[list[str | None], Grid]:
-    """Return the groups that are shown, and a table with a column for each."""
-    sizes = Counter(record.group for record in made)
-    groups = sorted((group for group, _ in sizes.most_common(_SHOWN_GROUPS)), key=str)
-    columns = [Column(f"flagged by {by}", words=True), Column("all")]
-    columns += [Column(shortened(str(group), LONGEST_NAME)) for group in groups]
-    cells = [["(records)", str(len(made)), *(str(sizes[group]) for group in groups)]]
-    for check, total in flagging.items():
-        own = {row.group: row for row in rows if row.check is check}
-        cells.append([check.id, *map(_flagged, [total, *(own[group] for group in groups)])])
-    return groups, Grid(columns, cells)
-
-
-def _totals_grid(totals: Mapping[Check, CheckRow]) -> Grid:
-    columns = [
-        Column("check", words=True),
-        Column("severity", drop=2, words=True),
-        Column("applies to", drop=3),
-        Column("flagged"),
-        Column("rate"),
-        Column("findings", drop=1),
-    ]
-    cells: list[list[str]] = []
-    for check, total in totals.items():
-        counts = (str(total.records), str(total.flagged))
-        rate = percent(total.flagged / total.records, 2)
-        cells.append([check.id, check.severity, *counts, rate, str(total.findings)])
-    return Grid(columns, cells)
-
-
-def _flagged(counts: CheckRow) -> str:
-    """Return the flagged records and their share, such as ``3 (1.5 %)``."""
-    if not counts.records:
-        return NONE
-    return f"{counts.flagged} ({percent(counts.flagged / counts.records, 1)})"
 
 
 def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:

@@ -63,6 +63,8 @@ def use_file(context: typer.Context, file: str, *, explicit: bool) -> Mapping[st
         UsageError: the file cannot be read, or sets what it may not.
     """
     name, tables = _read(Path(file))
+    if explicit and not tables:
+        raise UsageError(f"--config {name} has none of the tables [{'], ['.join(TABLES)}]")
     _check(name, tables, context, explicit=explicit)
     wanted = TABLES[3:] if context.command.name == _CHECK else TABLES[:3]
     settings = {key: tables[table][key] for table in wanted for key in tables.get(table, ())}

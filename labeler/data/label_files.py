@@ -259,6 +259,8 @@ def outcome_of(line: Line) -> AnyOutcome:
             else describe_faults(error, most=3, whole="line")
         )
         numbers = "; numbers are read from named files" * line.where.startswith(f"{STDIO}:")
+        if line.content.lstrip()[:1] == b"[" or line.content.strip() == b"{":
+            faults = f"{faults}; write each on one line: jq -c '.[]' of an array, else jq -c ."
         raise UsageError(
             f"{line.where}: not a label record: {faults}; if these are rows, label them first: "
             f"labeler label ROWS -o labels.jsonl{numbers}"

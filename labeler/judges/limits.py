@@ -243,13 +243,15 @@ def allow_connections(number: int) -> None:
         return
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 2 * number + _OTHER_FILES
-    if resource.RLIM_INFINITY != most < needed:
-        raise UsageError(
-            f"{number} requests at once need {needed} open files, and the system allows {most}: "
-            "give a lower --concurrency, or raise the limit (ulimit -n)"
-        )
-    if resource.RLIM_INFINITY != allowed < needed:
+    if allowed == resource.RLIM_INFINITY or allowed >= needed:
+        return
+    try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
+    except (OSError, ValueError):
+        raise UsageError(
+            f"{number} requests at once need {needed} open files, and the system allows {allowed}: "
+            "give a lower --concurrency, or raise the limit (ulimit -n)"
+        ) from None
 
 
 # Quotas and waits in the headers of a response.

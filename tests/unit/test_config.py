@@ -47,6 +47,9 @@ def test_a_file_gives_defaults(
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     assert "claims" not in labeler_command("label", "--show-config")[1]
+    Path("empty.toml").write_text("")
+    code, _, err = labeler_command("label", EXAMPLES, "--config", "empty.toml")
+    assert (code, "--config empty.toml has none of the tables [rows]" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

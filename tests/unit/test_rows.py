@@ -183,10 +183,9 @@ NO_LABELS: dict[str, tuple[dict[str, Any] | str, str]] = {
         DAMAGED,
     ),
     "a key that is not its own": (MADE | {"key": "0" * 64}, DAMAGED),
-    "a label of another profile": (
-        CLAIMED | {"label": MADE["label"]},
-        "not of the profile that the schema of its signature",
-    ),
+    "a label of another profile": (CLAIMED | {"label": MADE["label"]}, "not of the profile that"),
+    "an array": (f"[{json.dumps(MADE)}]", r"jq -c '\.\[\]' of an array"),
+    "on several lines": (json.dumps(MADE, indent=1), r"else jq -c \."),
     **{
         f"{field} {value!r}": (MADE | {field: value}, f"not a label record: {field}")
         for field, value in (("label", "x"), ("label", None), ("label", []), ("verbatim", 5))

@@ -173,8 +173,10 @@ class ListControls {
   }
 }
 
-/** Return the metrics shown in the list. */
+/** Return the metrics shown in the list: those chosen, else the first that a record has a value of. */
 function shownColumns(state, index) {
-  const others = index.metrics.filter((id) => !SUPPORT_METRICS.includes(id));
+  const others = index.metrics.filter(
+    (id) => !SUPPORT_METRICS.includes(id) && index.records.metrics[id].some((value) => value !== null),
+  );
   return state.columns ?? others.slice(0, COLUMNS_AT_FIRST);
 }
