@@ -126,7 +126,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
-        requests = selection.requests(stream, spec, notice)
+        requests = selection.requests(stream, spec)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         path = labels.directory / FOLDER / name
         return run(lambda: _submit(selection, requests, path, spec, client), client)
@@ -141,23 +141,14 @@ class _Unsent(Selection):
         self.bad: list[LabelFailure] = []
         self._leases: list[Lease] = []
 
-    def requests(
-        self, rows: RowStream, spec: OpenAISpec, notice: Callable[[str], object]
-    ) -> Iterator[tuple[BatchRequest, bytes]]:
-        """Yield the requests to buy and their lines, then report the modes that a batch keeps."""
-        modes = set[str]()
+    def requests(self, rows: RowStream, spec: OpenAISpec) -> Iterator[tuple[BatchRequest, bytes]]:
+        """Yield the requests to buy and their lines."""
         for task in self.tasks(rows):
-            modes.add(task.mode)
             request = BatchRequest.of(task)
             try:
                 yield request, request.line(spec)
             except BadRow as error:
                 self.reject(bad_row(error, str(error), task.example))
-        if modes:
-            notice(
-                f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
-                "names another"
-            )
 
     def reject(self, failure: LabelFailure) -> None:
         """Keep the failure of a row that cannot be judged."""
