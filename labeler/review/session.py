@@ -113,6 +113,8 @@ class ReviewSession:
             HTTPException: the answer does not fit the record, there is none to withdraw, or the
                 page is outdated.
         """
+        if (answer.judgment is not None) != (answer.answer == "judged"):
+            raise HTTPException(422, "a judgment goes with the answer 'judged', and with no other")
         record = self._record(position, answer.key)
         key = (record.key, self.settings.annotator)
         with self._writing:
@@ -204,10 +206,8 @@ def _opinion(
     """Return a person's opinion of the label, and their judgment in reading order.
 
     Raises:
-        HTTPException: the judgment is missing, or does not fit the record.
+        HTTPException: the judgment does not fit the record.
     """
-    if (answer.judgment is not None) != (answer.answer == "judged"):
-        raise HTTPException(422, "a judgment goes with the answer 'judged', and with no other")
     if answer.answer == "unsure":
         return "unsure", None
     if answer.judgment is None:

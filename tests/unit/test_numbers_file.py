@@ -149,7 +149,8 @@ def test_python_reads_numbers_as_labels(files: Files) -> None:
             for row in labeler.metrics(path, "relevance,adherence")
         }
         dropped = labeler.load(labels).check(against=path, max_drop={"adherence": 0.1})
-        return rows, labeler.summary(path, intervals=labeler.Intervals()), dropped
+        compared = labeler.compare(path, path, "relevance", signature="trace/v1")
+        return rows, labeler.summary(path, intervals=labeler.Intervals()), dropped, compared.rows
 
     labels, numbers = files
     want = read(labels)

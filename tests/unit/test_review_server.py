@@ -161,7 +161,7 @@ UNLIKE_THE_PAGE: list[dict[str, Any]] = [
     {"judgment": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
     {"judgment": {**OWN, "extra": []}},
     {"answer": "agree"},
-    {"answer": "unsure"},
+    *({"answer": other} for other in ("unsure", None)),
 ]
 
 ENDLESS = [b" " * 65_536] * (MOST_BYTES // 65_536 + 1)
