@@ -135,7 +135,8 @@ def cancel(
     """Cancel a batch; its answers can still be collected."""
     if not drop:
         require_address(store, server.base_url, "cancel", name=name)
-    for line in cancel_batch(_service(server), store, name, drop=drop) or ["nothing was open"]:
+    service = None if drop else _service(server)
+    for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 
 
