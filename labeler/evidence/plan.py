@@ -301,8 +301,10 @@ def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = 
 
 
 def _missing(item: Item) -> UsageError:
-    rule = "answer in the order of the plan; you may stop after any record, and leave out none"
-    return UsageError(f"no answer for {item!r:.120}: {rule}")
+    return UsageError(
+        f"no answer for {item!r:.120}: answer in the order of the plan; you may stop after any "
+        "record, and leave out none; put the answers of several people into one file"
+    )
 
 
 def stream_interval(
