@@ -202,7 +202,7 @@ class Plan(Displayed):
                 why = "another answer has settled its record"
             why += "; leave it out, or begin a new plan"
             raise UsageError(f"answer about {item!r:.120}, but {why}")
-        if not (new or self.is_finished):
+        if not (new or again.keys() - self.second.keys() or self.is_finished):
             asked, count = self.sentences[0][:2], plural(len(self.sentences), "other sentence")
             raise UsageError(f"no new answer: the plan asks for {count} now, first {asked!r:.120}")
         if alone := [item for item in again if item not in given]:
@@ -254,7 +254,8 @@ class Plan(Displayed):
             if found.setdefault(item, answer) is not answer:
                 raise UsageError(
                     f"answer to {item!r:.120} was {found[item]} in an earlier look and is {answer} "
-                    "now; draws and certificates rest on it, so begin a new plan to change it"
+                    "now; draws and certificates rest on it, so begin a new plan to change it; a "
+                    "second reading has 2 in the column 'reading'"
                 )
         return found
 
