@@ -79,7 +79,7 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: BatchCommand) -> 
     code, name, err = command("submit", "rows.jsonl", "--judge", "openai:m")
     assert (code, len(name.split())) == (0, 1)
     handed_in, *_ = err.splitlines()
-    assert handed_in == "2 requests handed in, 1 file, 0.0 MB"
+    assert handed_in == "2 requests handed in, 1 file"
     code, out, _ = command("status")
     assert code == 0
     assert all(word in out for word in (name.strip()[:8], "in_progress", "wait"))

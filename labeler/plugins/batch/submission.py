@@ -65,8 +65,6 @@ class Submission(Frozen):
     parts: int = 0
     """Batches."""
     lines: int = 0
-    size: int = 0
-    """Bytes."""
     left_out: dict[str, int]
     """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
     ``stored``, ``failed before``, ``in a batch``, …"""
@@ -203,7 +201,6 @@ async def _submit(
         batch=path.name if new else None,
         parts=len(new),
         lines=sum(batch.lines for batch in new),
-        size=sum(batch.file("lines").stat().st_size for batch in new),
         left_out=dict(selection.left_out),
         waiting=selection.waiting,
         bad=tuple(selection.bad),
