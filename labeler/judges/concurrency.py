@@ -80,9 +80,7 @@ class Health:
         self.labels += 1
         self._alike.clear()
 
-    def failed(
-        self, row: Hashable, ending: Hashable, *, of_row: bool = False, passing: bool = False
-    ) -> int:
+    def failed(self, row: Hashable, ending: Hashable, *, of_row: bool, passing: bool) -> int:
         """Record a row without a label.
 
         Args:
