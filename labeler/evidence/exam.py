@@ -164,7 +164,8 @@ def _sample(rows: RowSource, options: ExamOptions) -> list[Example]:
     if chosen := sample.least():
         return [one for _, one in chosen]
     raise UsageError(
-        f"an exam needs rows with question, documents and response, and none could be read{failed}"
+        "an exam needs rows with question, documents and response, and none could be read"
+        f"{failed or ': there is no row'}"
     )
 
 
