@@ -138,7 +138,7 @@ def relevant_everything(subject: Subject) -> Iterator[Found]:
 @check(
     "special_strings_only",
     severity="suspicion",
-    applies=lambda subject: len(subject.supported) >= FEWEST_SUPPORTED,
+    applies=lambda subject: len(_claiming(subject, subject.supported)) >= FEWEST_SUPPORTED,
     weight=0.1,
 )
 def special_strings_only(subject: Subject) -> Iterator[Found]:
@@ -147,15 +147,17 @@ def special_strings_only(subject: Subject) -> Iterator[Found]:
     A string such as 'general' stands for sentences that need no document; where it carries most of
     a response of three sentences or more, nothing was checked.
     """
+    supported = _claiming(subject, subject.supported)
     special = [
         entry.response_sentence_key
         for entry in subject.supported
+        if entry.response_sentence_key in supported
         if entry.supporting_sentence_keys and not subject.named(entry)
     ]
-    if 2 * len(special) > len(subject.supported):
+    if 2 * len(special) > len(supported):
         yield Found(
-            f"{len(special)} of {len(subject.supported)} supported sentences name no document "
-            "sentence as support.",
+            f"{len(special)} of {len(supported)} supported sentences name no document sentence as "
+            "support.",
             subject.in_order(special),
         )
 
@@ -228,7 +230,8 @@ def undecided_score(subject: Subject) -> Iterator[Found]:
     The score of a sentence lies next to the threshold, or the votes on it were nearly even: a
     little more or less, and the verdict were the other.
     """
-    scores = subject.record.scores.support if subject.record.scores else {}
+    given = subject.record.scores.support if subject.record.scores else {}
+    scores = {key: value for key, value in given.items() if key in subject.claims}
     made = subject.record
     chosen = {**made.reply.thresholds, **made.signature.thresholds}
     threshold = chosen.get("support", HALF)

@@ -75,7 +75,8 @@ class Subject:
     @cached_property
     def disagreements(self) -> dict[str, float]:
         """Probability that a verdict is wrong by the second opinion, by response sentence."""
-        return self.second_opinion.disagreements(self.label) if self.second_opinion else {}
+        found = self.second_opinion.disagreements(self.label) if self.second_opinion else {}
+        return {key: contrary for key, contrary in found.items() if key in self.claims}
 
     @property
     def disagreement(self) -> float:

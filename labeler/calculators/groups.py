@@ -53,6 +53,8 @@ def _plain_name(key: str) -> str:
     if not key:
         return NO_GROUP
     text = str(json.loads(key)) if key.startswith('"') else key
+    if text.lower() in {"true", "false"}:  # as CSV files and spreadsheets write them
+        text = text.lower()
     return key if text in {NO_GROUP, DIFFERS} or not text.strip() else text
 
 

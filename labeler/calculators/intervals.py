@@ -380,9 +380,9 @@ def _group_sums(
     values: Collection[float], groups: Sequence[Hashable]
 ) -> Iterable[tuple[float, float]]:
     """Return the total and size of each group; rounded once, so that order does not matter."""
-    members: dict[object, list[float]] = {}
+    members = defaultdict[object, list[float]](list)
     for value, group in zip(values, groups, strict=True):
-        members.setdefault(object() if group is None else group, []).append(value)
+        members[object() if group is None else group].append(value)
     return ((math.fsum(own), float(len(own))) for own in members.values())
 
 

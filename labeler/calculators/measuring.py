@@ -65,7 +65,6 @@ class MeasuredOutcomes:
 
     Attributes:
         collected: the outcomes measured together that were read so far, such as scores, by kind.
-        chosen: registered metrics with the ids, by default the metrics of labels.
         numbers: the numbers file with the metrics of the ids; ``None`` for outcomes.
     """
 
@@ -78,7 +77,6 @@ class MeasuredOutcomes:
         self.numbers: CountedRows | None = None
         if isinstance(outcomes, CountedRows):
             self.numbers = outcomes.chosen(ids)
-            self.chosen = select_metrics() if ids is None else tuple(self.numbers.metrics)
             return
         self._ids = None if ids is None else split_ids(ids)
         self._unknown: dict[str, UnknownName] = {}
@@ -89,7 +87,7 @@ class MeasuredOutcomes:
                 chosen |= dict.fromkeys(select_metrics(name, kind=None))
             except UnknownName as error:
                 self._unknown[name] = error
-        self.chosen = tuple(chosen)
+        self._chosen = tuple(chosen)
         self._outcomes = split_collected(outcomes, self.collected)
 
     def rows(self, *, facts: bool = False) -> Iterator[MetricsRow]:
@@ -125,7 +123,7 @@ class MeasuredOutcomes:
         if self.numbers:
             list(watch(self.numbers.least_supported()))
             return summarize(self.numbers, self.numbers.metrics, by, intervals=intervals), []
-        measured = [*self.chosen]
+        measured = [*self._chosen]
         rows = watch(self._single(aliases=False, others=measured))
         first = list(islice(rows, 1))
         summary = summarize(chain(first, rows), measured, by, intervals=intervals)
@@ -161,7 +159,7 @@ class MeasuredOutcomes:
             self._check_unknown()
         return measure_outcomes(
             self._outcomes,
-            None if self._ids is None else self.chosen,
+            None if self._ids is None else self._chosen,
             facts=facts,
             aliases=aliases,
             others=others,

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import chain, islice, starmap
+from itertools import chain, starmap
 from typing import Any, Self, cast
 
 import numpy as np
@@ -59,8 +59,6 @@ _FILLED = ("versions", "label")
 """Columns that are empty in no row with a label."""
 _ROUNDED = 1e-9
 """A value may be off by this from its exact parts: spreadsheets show nine digits of it."""
-_SHOWN = 8
-"""Names that an error lists."""
 
 
 class NumbersFile:
@@ -130,8 +128,8 @@ class NumbersFile:
             chosen = select_metrics(wanted, kind=None)
             if lacking := next((metric.id for metric in chosen if metric.id not in own), None):
                 raise UsageError(
-                    f"{self.name} has no numbers of {lacking}, but of {_listed(own)}; write it "
-                    f"again from the labels with --metrics {lacking}"
+                    f"{self.name} has no numbers of {lacking}: write it again from the labels with "
+                    f"--metrics {lacking}"
                 )
             return chosen
         known = (select_metrics([name], kind=None)[0] for name in own if name in METRICS)
@@ -354,12 +352,16 @@ class NumbersFile:
         own = {m.id: self._complete(m) for m in self.metrics if m.id in {SUPPORTED, SHARE}}
         if len(own) < 2:  # noqa: PLR2004 - both are needed
             return
-        ids, parts = self._column("id"), combined(self._column("label"), self._answered, own[SHARE])
-        lacking = np.flatnonzero(own[SUPPORTED].where(lambda ratio: ratio == 0))
+        ids, label, model = self._column("id"), self._column("label"), self._answered
         found = list[int]()
-        for _, places in split(parts, lacking):
+        lacking = np.flatnonzero(own[SUPPORTED].where(lambda one: one == 0))
+        for _, places in split(combined(label, model, own[SHARE]), lacking):
             found += sorted(places[np.unique(ids.codes[places], return_index=True)[1]])[:2]
-        yield from self.rows(np.array(sorted(found)))
+        first = np.array(sorted(found), dtype=np.int64)
+        cells = (one.listed(first) for one in (ids, label, model, *own.values()))
+        for id_, by, answered, *ratios in zip(*cells, strict=True):
+            metrics = dict(zip(own, ratios, strict=True))
+            yield MetricsRow(str(id_), metrics, by, "", answered=answered)
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
@@ -493,8 +495,3 @@ def _lacking(metric: Metric) -> Ratio:
             f"--metrics {metric.id}"
         )
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = ", …" if len(names) > _SHOWN else ""
-    return ", ".join(islice(names, _SHOWN)) + more

@@ -132,16 +132,16 @@ def numbers_of(*sources: str | Path) -> NumbersFile | None:
     Raises:
         UsageError: only some of them are numbers files, or one is damaged.
     """
-    names = list(map(str, sources))
-    numbers = [name for name in names if holds_numbers(name)]
+    files = {name: [*map(str, local_files(name))] or [name] for name in map(str, sources)}
+    numbers = [name for name, parts in files.items() if holds_numbers(parts[0])]
     if not numbers:
         return None
-    if len(numbers) < len(names):
-        other = next(name for name in names if name not in numbers)
+    if len(numbers) < len(files):
+        other = next(name for name in files if name not in numbers)
         raise UsageError(f"{numbers[0]} holds numbers, {other} does not: read one kind at a time")
     from labeler.calculators.numbers_file import NumbersFile  # noqa: PLC0415 - loads numpy
 
-    return NumbersFile.read(names)
+    return NumbersFile.read(chain.from_iterable(files.values()))
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:

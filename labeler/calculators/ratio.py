@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import repeat
+from itertools import compress, repeat
 from numbers import Number, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -437,10 +437,11 @@ class MetricSum:
                 counts[value] += count
             return mean_interval(counts, range_=range_, level=intervals.level)
         distinct = [None if ratio is None else ratio.value for ratio in self._ratios]
-        values = ((distinct[place], unit) for place, unit in zip(self._rows, units, strict=False))
-        known = [(value, unit) for value, unit in values if value is not None]
-        own, groups = [value for value, _ in known], [unit for _, unit in known]
-        return mean_interval(own, groups=groups, range_=range_, level=intervals.level)
+        values = [distinct[place] for place in self._rows]
+        kept = [value is not None for value in values]
+        known = [value for value in values if value is not None]
+        groups = [*compress(units, kept)]
+        return mean_interval(known, groups=groups, range_=range_, level=intervals.level)
 
     @cached_property
     def _counted(self) -> list[tuple[Ratio, int]]:

@@ -119,13 +119,18 @@ def label(
     _reject(LOCAL, "ray", workers=workers)
     if output is None and not sys.stdout.isatty():
         output = STDIO
+    _check_targets(rows, output, otel_events)
+    return _label_here(rows, given, judges, output, otel_events)
+
+
+def _check_targets(rows: list[str], output: str | None, otel_events: str | None) -> None:
+    """Reject files to write that are an input, or one file."""
     if output is not None:
         check_label_target(rows, output)
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
         if place_of(otel_events) == place_of(output or STDIO):
             raise UsageError(f"--output and --otel-events are both {output}: name two files")
-    return _label_here(rows, given, judges, output, otel_events)
 
 
 def _opened(given: LabelOptions) -> list[Judge]:

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
+from labeler.calculators.outcomes import measurable
 from labeler.calculators.ratio import MetricSum, difference
 from labeler.calculators.significance import (
     Undefined,
@@ -56,10 +58,14 @@ _RETRIEVER = {
 """Names of metrics that do not depend on the response."""
 
 
+Compared = str | Path | Iterable[AnyOutcome] | CountedRows
+"""A set of labels to compare: a file or store, outcomes, or an open numbers file."""
+
+
 @named_keywords
 def compare(
-    a: Iterable[AnyOutcome] | CountedRows,
-    b: Iterable[AnyOutcome] | CountedRows,
+    a: Compared,
+    b: Compared,
     metrics: str | Iterable[str] | None = None,
     *,
     names: tuple[str, str] = ("A", "B"),
@@ -72,8 +78,8 @@ def compare(
     """Compare two sets of labels, metric by metric, over the records that both have.
 
     Args:
-        a: label records and failures to start from, such as
-            ``labeler.api.read_labels("before.jsonl")``; other kinds of records are left out.
+        a: label records and failures to start from, or the file or store with them, or a numbers
+            file; other kinds of records are left out.
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
@@ -106,7 +112,7 @@ def compare(
 
 @named_keywords
 def compare_runs(
-    runs: Iterable[Iterable[AnyOutcome] | CountedRows],
+    runs: Iterable[Compared],
     metrics: str | Iterable[str] | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -119,7 +125,7 @@ def compare_runs(
     """Compare several sets of labels with the first, as :func:`compare` does with two.
 
     Args:
-        runs: sets of label records and failures, or numbers files; the first is the base, A.
+        runs: as for :func:`compare`; the first is the base, A.
         metrics: as for :func:`compare`.
         names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
         level: as for :func:`compare`.
@@ -151,7 +157,7 @@ def compare_runs(
 
 
 def _compare(
-    runs: Sequence[Iterable[AnyOutcome] | CountedRows],
+    given: Sequence[Compared],
     metrics: str | Iterable[str] | None,
     names: Sequence[str],
     sides: SideOptions,
@@ -163,6 +169,7 @@ def _compare(
     check_level(level)
     count_of("top", top)
     chosen = select_metrics(metrics)
+    runs = [measurable(run) if isinstance(run, str | Path) else run for run in given]
     runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
     for run in runs:
         if isinstance(run, CountedRows):

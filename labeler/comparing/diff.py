@@ -33,7 +33,7 @@ from labeler.comparing.flips import (
 )
 from labeler.comparing.pairs import Pair, PairCounts, others_of, read_pairs
 from labeler.comparing.sides import Side, SideOptions, mixed_labels
-from labeler.errors import UsageError, count_of
+from labeler.errors import count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
 from labeler.sentences.display import (
@@ -55,9 +55,6 @@ from labeler.version import __version__
 
 TOP = 10
 """Records that are listed."""
-MAX_GROUPS = 1_000
-"""Groups at most: each holds exact sums of every metric, and a column of ids would fill the
-memory."""
 _FAST = 1
 """Compression level: a higher one saves a tenth and takes twice as long."""
 _SHOWN_METRICS = 4
@@ -110,7 +107,7 @@ class LabelDiff(Displayed):
     """The differences between two sets of labels, and the changes of the metrics.
 
     Iterate over it for the differences of every pair, in A's order. Sums are made at their first
-    use; with more than :data:`MAX_GROUPS` groups they raise a ``UsageError``.
+    use.
 
     Attributes:
         a: the labels to start from.
@@ -191,11 +188,6 @@ class LabelDiff(Displayed):
         for place, record in enumerate(self):
             for group in {None, record.group}:
                 if group not in totals:
-                    if len(totals) > MAX_GROUPS:
-                        raise UsageError(
-                            f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group "
-                            "by; name one with fewer"
-                        )
                     totals[group] = Totals(group, self.compared)
                 totals[group].add(record)
             flipped += bool(record.flips)

@@ -224,7 +224,8 @@ def read_side(
 def with_named_groups(*sides: Side[T]) -> list[Side[T]]:
     """Return sides with names of groups: a value has the same name on every side.
 
-    A number and its text, as of a CSV file, are one group unless one side has both.
+    A number and its text, as of a CSV file, are one group unless one side has both, and so are true
+    and "True".
     """
     names: dict[str, str] = {}
     for side in sides:

@@ -21,7 +21,7 @@ from labeler.calculators.significance import Undefined, paired_interval
 from labeler.data.options import DEFAULT_STORE
 from labeler.labeling.options import dollars
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
-from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.citations import find_markers, without_markers
 from labeler.sentences.example import Example, KeyedExample, Sentence, position
@@ -305,10 +305,13 @@ def asked_like(record: LabelRecord) -> dict[str, Any]:
 
 
 class Asking:
-    """Asks judges in several runs within one budget in US dollars, and counts ``requests``."""
+    """Asks judges in several runs within one budget in US dollars.
+
+    Counts ``requests``, and keeps the message of the first failure in ``why``.
+    """
 
     def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
-        self._left, self.requests = dollars("--budget", budget), 0
+        self._left, self.requests, self.why = dollars("--budget", budget), 0, ""
 
     def __call__(
         self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
@@ -327,6 +330,8 @@ class Asking:
         labels = labeler.label(rows, **asked)
         self.requests += labels.cost.requests
         if self._left is not None:
-            spent = Decimal(labels.cost.dollars or 0)
+            spent = Decimal(str(labels.cost.dollars or 0))
             self._left = _LEAST if labels.cost.unmetered else max(self._left - spent, _LEAST)
+        lost = (one.message for one in labels if isinstance(one, LabelFailure))
+        self.why = self.why or next(lost, "")
         return list(labels)

@@ -80,6 +80,7 @@ class Exam(Displayed):
         against_rates: its rates, on the same copies.
         differences: how much more often the first judge is right, for each kind; ``None`` for
             fewer than 2 copies that both labeled.
+        why: why the first row or copy without a label has none; empty if all have one.
     """
 
     judge: str
@@ -88,6 +89,7 @@ class Exam(Displayed):
     against: str = ""
     against_rates: tuple[Rate, ...] = ()
     differences: tuple[Difference | None, ...] = ()
+    why: str = ""
 
     def __getitem__(self, kind: str) -> Rate:
         """Return the rate of a kind.
@@ -137,7 +139,7 @@ class Exam(Displayed):
             rows.append([*cells, one.says])
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
         if failed := sum(one.failed for one in self.rates):
-            notes.append(f"{failed} copies got no label and are left out")
+            notes.append(f"{failed} copies got no label and are left out: {self.why}")
         columns = [*heads, Column("what was done", words=True, drop=3)]
         return Display(self.sentence, Grid(columns, rows), notes)
 
@@ -162,7 +164,8 @@ def _sample(rows: RowSource, options: ExamOptions) -> list[Example]:
     if chosen := sample.least():
         return [one for _, one in chosen]
     raise UsageError(
-        f"an exam needs rows with question, documents and response, and none could be read{failed}"
+        "an exam needs rows with question, documents and response, and none could be read"
+        f"{failed or ': there is no row'}"
     )
 
 
@@ -203,7 +206,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     targets = _targets(judged)
     asked = [one for kind in KINDS for one in islice(_copies(kind, targets), options.n)]
     verdicts = [_verdicts(ask, asked, one) for one in every]
-    found = Exam(names[0], len(targets), _rates(verdicts[0]))
+    found = Exam(names[0], len(targets), _rates(verdicts[0]), why=ask.why)
     if options.against is None:
         return found
     pairs = [zip(*(one[kind] for one in verdicts), strict=True) for kind in KINDS]

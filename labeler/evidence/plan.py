@@ -202,7 +202,7 @@ class Plan(Displayed):
                 why = "another answer has settled its record"
             why += "; leave it out, or begin a new plan"
             raise UsageError(f"answer about {item!r:.120}, but {why}")
-        if not (new or self.is_finished):
+        if not (new or again.keys() - self.second.keys() or self.is_finished):
             asked, count = self.sentences[0][:2], plural(len(self.sentences), "other sentence")
             raise UsageError(f"no new answer: the plan asks for {count} now, first {asked!r:.120}")
         if alone := [item for item in again if item not in given]:
@@ -254,7 +254,8 @@ class Plan(Displayed):
             if found.setdefault(item, answer) is not answer:
                 raise UsageError(
                     f"answer to {item!r:.120} was {found[item]} in an earlier look and is {answer} "
-                    "now; draws and certificates rest on it, so begin a new plan to change it"
+                    "now; draws and certificates rest on it, so begin a new plan to change it; a "
+                    "second reading has 2 in the column 'reading'"
                 )
         return found
 
@@ -301,8 +302,10 @@ def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = 
 
 
 def _missing(item: Item) -> UsageError:
-    rule = "answer in the order of the plan; you may stop after any record, and leave out none"
-    return UsageError(f"no answer for {item!r:.120}: {rule}")
+    return UsageError(
+        f"no answer for {item!r:.120}: answer in the order of the plan; you may stop after any "
+        "record, and leave out none; put the answers of several people into one file"
+    )
 
 
 def stream_interval(

@@ -14,7 +14,7 @@ from labeler.errors import UsageError
 
 try:
     import resource
-except ImportError:  # Windows limits no connections so
+except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
 MINUTE = 60.0

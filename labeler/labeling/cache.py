@@ -71,8 +71,8 @@ class ServedLabels:
         notice: receives messages for people.
     """
 
-    def __init__(self, notice: Callable[[str], object] = lambda _: None) -> None:
-        self.notice = notice
+    def __init__(self, notice: Callable[[str], object]) -> None:
+        self._notice = notice
         self._elsewhere: dict[str, Counter[str]] = {}
         """Numbers of labels by the host that gave them, by the host that the run asks."""
         self._changed = set[str]()
@@ -89,7 +89,7 @@ class ServedLabels:
         name = str(judge.spec)
         if source and reply.system_fingerprint not in {None, source} and name not in self._changed:
             self._changed.add(name)
-            self.notice(
+            self._notice(
                 f"judge {name}: its source has changed since it gave the stored labels, which are "
                 "used as they are: give it another version to ask again"
             )
@@ -98,7 +98,7 @@ class ServedLabels:
         """Report the hosts that gave the served labels, if the run asks others."""
         for own, others in self._elsewhere.items():
             listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
-            self.notice(
+            self._notice(
                 f"stored labels of another host were used: {listed}, while this run asks {own}; "
                 "give another --store to ask it instead"
             )
@@ -114,20 +114,23 @@ class LabelCache:
         retry_failed: True to repeat tasks with a lasting failure in the store.
         pending: find labels that are bought already and still to come.
         events: the run's events.
-        served: compares stored outcomes with their judges.
     """
 
     store: LabelStore
     retry_failed: bool = False
     pending: Mapping[str, PendingLabels] = field(default_factory=dict)
     events: RunEvents = field(default_factory=RunEvents)
-    served: ServedLabels = field(default_factory=ServedLabels)
+    served: ServedLabels = field(init=False)
+    """Compares stored outcomes with their judges."""
     _waited: bool = field(default=False, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""
     _undecided: dict[str, tuple[Health, int]] = field(default_factory=dict, init=False)
     """Failures that last if their judge is well: its health, and its labels before the failure.
     They are kept in memory: a kill costs asking again."""
+
+    def __post_init__(self) -> None:
+        self.served = ServedLabels(self.events.notice)
 
     @property
     def is_new(self) -> bool:

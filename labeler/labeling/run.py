@@ -16,7 +16,7 @@ from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits, allow_connections
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.labeling.cache import LabelCache, ServedLabels, Settled, pending_labels
+from labeler.labeling.cache import LabelCache, Settled, pending_labels
 from labeler.labeling.engine import Engine, Job, Work
 from labeler.labeling.failures import repeated
 from labeler.labeling.options import RunOptions
@@ -78,9 +78,8 @@ class Run:
         self.events, self.limits = events or RunEvents(), limits or options.limits()
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
-        served = ServedLabels(self.notice)
         found = pending_labels(pending or store.directory)
-        self.cache = LabelCache(store, options.retry_failed, found, self.events, served)
+        self.cache = LabelCache(store, options.retry_failed, found, self.events)
         self._first = Pace(options.concurrency, self.limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []

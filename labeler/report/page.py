@@ -129,7 +129,9 @@ def cut(text: str, most: int) -> str:
 
 _RIGHT_TO_LEFT = r"\S*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
 _NAMED = re.compile(
-    rf"(?<!\S){_RIGHT_TO_LEFT}(?:\S|\s+(?={_RIGHT_TO_LEFT}))*?(?=[,:;.)]*(?:\s(?!{_RIGHT_TO_LEFT})|$))"
+    rf"(?<!\S){_RIGHT_TO_LEFT}(?:\S|\s+(?={_RIGHT_TO_LEFT}))*?"
+    # A run of marks behind a name is looked at once, from its beginning.
+    rf"(?<![,:;.)])(?=[,:;.)]*(?:\s(?!{_RIGHT_TO_LEFT})|$))"
 )
 """Words of a language that is written from right to left."""
 

@@ -50,6 +50,7 @@ BLIND = UNFOUNDED.model_copy(
     }
 )
 SOURCES = judged({"A b.": ["0a"], "C d.": ["0b"], "E f.": ["0b"], "Sources: [1]": []})
+LISTED = judged({"A b.": ["0a"], "C d.": ["general"], "Sources: [1]": ["general"]})
 WONDERS = judged({"Of the 7 wonders the tower is one.": ["0a"]})
 ASKED = relabeled(WONDERS, {"question": "What are the 7 wonders?"})
 OPENED = judged({"The tower was opened in 1931.": ["0a"]})
@@ -132,6 +133,7 @@ APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
         ("special_strings_only", said("general", "0a", "well_known_fact"), ["a c"]),
         ("special_strings_only", said("general", "0a", "general", "0b"), []),
         ("special_strings_only", said("general", "general"), []),
+        ("special_strings_only", LISTED, []),
         # The sentence with what it names; about what documents do not say, leading up to a list,
         # without content, and other endings of the same words there is nothing to share.
         *(

@@ -244,6 +244,17 @@ def test_records_without_the_metric_say_nothing_of_it() -> None:
         plan.certificate({one[:2]: None for one in plan.sentences})
 
 
+def test_second_readings_may_come_after_the_next_plan() -> None:
+    """They change neither draws nor the value."""
+    plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))
+    second = {plan.again[0]: True}
+    following = plan.certificate(answered(plan))
+    assert isinstance(following, Plan)
+    later = following.certificate({}, second=second)
+    assert isinstance(later, Plan)
+    assert (later.second, later.sentences) == (second, following.sentences)
+
+
 def test_wrong_answers_are_refused() -> None:
     """Answers about other sentences, with gaps, or that are neither yes nor no."""
     plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))

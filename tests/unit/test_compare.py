@@ -269,6 +269,8 @@ def test_pairs_are_compared_within_a_column() -> None:
     found = compare(a, b, "adherence", by="domain").rows
     groups = ['" "', '"(differs)"', '"true"', "(differs)", "(none)", "2020", "7", "health", "law"]
     assert [(one.group, one.pairs) for one in found] == [(name, 1) for name in groups]
+    of_csv, of_json = ([row(0, domain=one)] for one in ("True", True))
+    assert compare(of_csv, of_json, "adherence", by="domain").rows[0].group == "true"
 
 
 def test_the_first_metric_keeps_its_verdict_next_to_a_certain_one() -> None:

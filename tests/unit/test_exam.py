@@ -118,7 +118,7 @@ def test_blind_spots_need_no_answer_to_the_same_again() -> None:
     """Such as where the budget ended; an exam without any label is an error that says why."""
     judge = simulated(negation=0.3)
     found = examined(failing(judge, lambda name: name.endswith("#again")))
-    assert found["again"].failed == 60
+    assert (found["again"].failed, found.why[-15:]) == (60, "nothing is left")
     assert found.blind_spots == ("negation",)
     with pytest.raises(FatalJudgeError, match=r"exam got a label: 'r\d': nothing is left"):
         examined(failing(judge, bool), 3)

@@ -72,10 +72,6 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda labels: labels.compare([{"question": "q"}]),
         "outcome 1 is a dict, not a label: rows are labeled first",
     ),
-    "names for paths": (
-        lambda _: labeler.compare("a.jsonl", "b.jsonl"),  # type: ignore[arg-type]
-        "read_labels",
-    ),
 }
 
 

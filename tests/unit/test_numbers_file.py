@@ -149,11 +149,12 @@ def test_python_reads_numbers_as_labels(files: Files) -> None:
             for row in labeler.metrics(path, "relevance,adherence")
         }
         dropped = labeler.load(labels).check(against=path, max_drop={"adherence": 0.1})
-        return rows, labeler.summary(path, intervals=labeler.Intervals()), dropped
+        compared = labeler.compare(path, path, "relevance", signature="trace/v1")
+        return rows, labeler.summary(path, intervals=labeler.Intervals()), dropped, compared.rows
 
     labels, numbers = files
     want = read(labels)
-    for path in numbers.values():
+    for path in (*numbers.values(), labels.with_name("numb*.csv")):
         assert read(path) == want
 
 

@@ -103,6 +103,14 @@ def test_an_outage_loses_no_record(kind: str | Behavior, concurrency: int, calls
     assert [text.startswith((AWAY, BACK)) for text in told] == [True, True]
 
 
+def test_a_busy_server_gets_fewer_requests_at_once() -> None:
+    """As after rate limits: it is not away while it answers some."""
+    watch = Watch()
+    with Provider(lambda call: BUSY if call.number in range(20, 32) else None, latency=0.02) as it:
+        assert reasons(run(it, rows(60), watch=watch)) == ["label"] * 60
+    assert [text.startswith(SLOWER) for text in watch.notices] == [True]
+
+
 def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
     """Past the longest that is waited out, ten records are given up, not a hundred thousand."""
     store = MemoryStore()

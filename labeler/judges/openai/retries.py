@@ -180,8 +180,8 @@ def settle_end(pace: Pace, row: Hashable, failed: AttemptFailed) -> None:
         failed.stops = True
         words = quote(observed.message)
         quoted = f'; the server: "{words}"' if words else ""
-        detail = f"{failed.detail}; " if failed.detail else ""
-        failed.detail = f"{detail}this happened {alike} times with no success in between{quoted}"
+        often = f"this happened {alike} times with no success in between{quoted}"
+        failed.detail = "; ".join(filter(None, [failed.detail, often]))
 
 
 def error_of(state: RetryCallState) -> AttemptFailed | None:

@@ -85,8 +85,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
 class Collection(Frozen, frozen=False):
     """The outcome of one collection."""
 
-    parts: int = 0
-    """Batches that it collected."""
     results: Results = Field(default_factory=lambda: Results(cost=Decimal(0)))
     still_open: int = 0
     """Batches that have not ended, including those that send requests again."""
@@ -231,7 +229,6 @@ class _Collector:
             files = await self._fetched(batch, remote)
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(files)
-        self.done.parts += 1
         self.done.results.add(answers.results)
         self.done.failures = (*self.done.failures, *answers.failures)[:_SHOWN]
         if remote.problems or remote.status == "failed":

@@ -39,7 +39,6 @@ from labeler.plugins.batch.submission import (
 from labeler.sentences.characters import visible
 from labeler.sentences.display import Column, Grid, Section, plural
 
-_MEGABYTE = 1_000_000
 _SHOWN_BAD = 3
 
 
@@ -135,7 +134,8 @@ def cancel(
     """Cancel a batch; its answers can still be collected."""
     if not drop:
         require_address(store, server.base_url, "cancel", name=name)
-    for line in cancel_batch(_service(server), store, name, drop=drop) or ["nothing was open"]:
+    service = None if drop else _service(server)
+    for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 
 
@@ -156,7 +156,7 @@ def _print_submission(done: Submission, store: str, server: ServerOptions) -> No
         notify(f"nothing to hand in{left_out}")
     else:
         lines, files = plural(done.lines, "request"), plural(done.parts, "file")
-        notify(f"{lines} handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}")
+        notify(f"{lines} handed in, {files}{left_out}")
         notify(f"look on: {command('status', store=store, server=server)}")
         notify(f"fetch:   {command('collect', store=store, server=server)}")
         sys.stdout.write(f"{done.batch}\n")

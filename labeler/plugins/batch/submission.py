@@ -65,8 +65,6 @@ class Submission(Frozen):
     parts: int = 0
     """Batches."""
     lines: int = 0
-    size: int = 0
-    """Bytes."""
     left_out: dict[str, int]
     """Rows that cost nothing now, by reason: ``alike`` (asks the same as an earlier row),
     ``stored``, ``failed before``, ``in a batch``, …"""
@@ -126,7 +124,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
-        requests = selection.requests(stream, spec, notice)
+        requests = selection.requests(stream, spec)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         path = labels.directory / FOLDER / name
         return run(lambda: _submit(selection, requests, path, spec, client), client)
@@ -141,23 +139,14 @@ class _Unsent(Selection):
         self.bad: list[LabelFailure] = []
         self._leases: list[Lease] = []
 
-    def requests(
-        self, rows: RowStream, spec: OpenAISpec, notice: Callable[[str], object]
-    ) -> Iterator[tuple[BatchRequest, bytes]]:
-        """Yield the requests to buy and their lines, then report the modes that a batch keeps."""
-        modes = set[str]()
+    def requests(self, rows: RowStream, spec: OpenAISpec) -> Iterator[tuple[BatchRequest, bytes]]:
+        """Yield the requests to buy and their lines."""
         for task in self.tasks(rows):
-            modes.add(task.mode)
             request = BatchRequest.of(task)
             try:
                 yield request, request.line(spec)
             except BadRow as error:
                 self.reject(bad_row(error, str(error), task.example))
-        if modes:
-            notice(
-                f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
-                "names another"
-            )
 
     def reject(self, failure: LabelFailure) -> None:
         """Keep the failure of a row that cannot be judged."""
@@ -212,7 +201,6 @@ async def _submit(
         batch=path.name if new else None,
         parts=len(new),
         lines=sum(batch.lines for batch in new),
-        size=sum(batch.file("lines").stat().st_size for batch in new),
         left_out=dict(selection.left_out),
         waiting=selection.waiting,
         bad=tuple(selection.bad),
@@ -297,7 +285,6 @@ class BatchStatus(Frozen):
 
     name: str
     model: str
-    base_url: str
     state: str
     next: str
     lines: int
@@ -339,7 +326,6 @@ def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> li
         return BatchStatus(
             name=batch.name,
             model=batch.spec.model,
-            base_url=batch.spec.base_url,
             state=batch.status,
             next="look again later" if trouble else _next_step(batch, is_current=is_here),
             lines=batch.lines,
@@ -369,12 +355,12 @@ def _next_step(batch: Batch, *, is_current: bool) -> str:
 
 @named_keywords
 def cancel_batch(
-    client: "OpenAIBatches", store: str | Path, name: str, *, drop: bool = False
+    client: "OpenAIBatches | None", store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
     """Cancel a batch: answers that exist by then can be collected, its other rows are released.
 
     Args:
-        client: of the Batch API, at the batch's address.
+        client: of the Batch API, at the batch's address; none is needed to ``drop``.
         store: the store's folder.
         name: of a batch or a submission.
         drop: release all its rows without asking the provider, for example if it has lost the
@@ -393,14 +379,16 @@ def cancel_batch(
     """
     if drop:
         batches(store, name)
+    elif client is None:
+        raise UsageError("a batch is cancelled by its service, client=OpenAIBatches(…); or drop it")
     else:
         require_address(store, client.base_url, "cancel", name=name)
 
     async def cancel(batch: Batch) -> str:
         remote = batch.remote
-        if batch.state == "uploaded" and not drop:
+        if batch.state == "uploaded" and client and not drop:
             remote = await client.find(batch.file_id or "", batch.marker)
-        if drop or remote is None:
+        if drop or remote is None or client is None:
             batch.save(is_dropped=True)
             return f"{batch.name}: dropped"
         remote = await client.retrieve(remote.id)
