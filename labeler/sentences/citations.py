@@ -103,12 +103,12 @@ _NAME, _OTHER_NAME = _WORDS["names"], _WORDS["other_names"]
 _NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|(?i:{_WORDS['in_brackets']}))[:：=_-]?\s{{0,2}}"
+_NAMED = rf"(?=[^\W\d_])(?:{_NAME}|{_OTHER_NAME}|(?i:{_WORDS['in_brackets']}))[:：=_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
 _SEE = rf"(?:{_WORDS['see']}\s{{0,2}})?"
 _PAGE = rf"[,;:，]\s?{_WORDS['pages']}\b\.?\s?\d[\d\u2013-]{{0,9}}"
-# An address, a place or a file; in a script without spaces "[1](…)" may go on with a clause.
+# An address, a place or a file; in a script without spaces, "[1](…)" may hold a clause.
 _LINK = r"\((?:[!-'*-~]{1,500}|(?:https?://|#)[^()\s]{0,500}|[^()\s]{1,200}\.[a-z]{2,4})\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
@@ -118,7 +118,7 @@ _OF_ASSISTANTS = (
 _TURN = r"turn0[a-z]{4,6}\d{1,3}"
 # {1} is none in a formula, a set, a quotation or a regular expression.
 _IN_BRACES = (
-    r"(?<![\\^_{}$=(\[\])%#&+*?\"'“A-Za-z0-9])(?<!(?:=|∈|∪) )(?<!\b[Ss]et )"
+    r"(?=\{)(?<![\\^_{}$=(\[\])%#&+*?\"'“A-Za-z0-9])(?<!(?:=|∈|∪) )(?<!\b[Ss]et )"
     rf"(?:\{{(?:(?i:cite|ref|source|doc)[:_]\s?)?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])"
 )
 # The ##0$$ of RAGFlow and the turn0search0 of ChatGPT count from 0.
@@ -161,7 +161,7 @@ _IN_TEXT = (
     rf"(?:{_NAME.replace('s?', 's')}\s{{0,2}}#?{_NUMBER}{_MORE}|{_NAME}\s{{0,2}}#?{_NUMBER})"
     r"(?!\w|%|[.,:]\d)"
 )
-MARKED = rf"(?:{_OF_SYSTEMS}|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
+MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES}|{_OF_SYSTEMS})"
 """Pattern of a marker in brackets or parentheses."""
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
@@ -174,6 +174,7 @@ _BEFORE_DOCUMENT = re.compile(
 )
 _INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
 _BRACES, _BRACES_OR_CODE = re.compile(r"\{"), re.compile(r"\{|\[(?P<code>[DSPC])\d")
+_STARTS_OF_DOUBTED = ("{", "[D", "[S", "[P", "[C")
 _OTHER_BRACES = re.compile(r"\{(?!(?:[A-Za-z]{3,6}[:_]\s?)?[1-9]\d{0,2}\})")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
@@ -290,7 +291,8 @@ def _read(texts: Sequence[str]) -> list[list[Marker]]:
         is_code = is_indented_code([line for line in text.splitlines() if line.strip()])
         matches = () if is_code else _pattern().finditer(text)
         found.append([_marker(m) for m in matches if not _is_inside(offset + m.start(), hidden)])
-    if doubted := _doubted(texts, found):
+    has_doubted = any(map(whole.__contains__, _STARTS_OF_DOUBTED))
+    if has_doubted and (doubted := _doubted(texts, found)):
         found = [
             [marker for marker in row if not doubted.match(text, marker.start)]
             for text, row in zip(texts, found, strict=True)
