@@ -68,7 +68,7 @@ MOST_ROUNDS = 3
 _NEEDS_USER = frozenset({"not_found", "unclear", "overdue", "oversize"})
 """Reasons that stay the same until the user acts."""
 _MOST_TOKEN_BYTES = 10
-"""Bytes of a request for each token, at most on average: 5 in English, more in scripts of several bytes a letter."""
+"""Bytes of a request for each token, at most on average: English has 5, other scripts more."""
 _MOST_FAILED = 10
 """Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
 after these they need their user too."""
