@@ -435,8 +435,9 @@ class _Answers:
 
     def _store_lasting(self, labels: int) -> None:
         """Store failures that last, unless most rows failed and the batch may be at fault."""
-        is_sound = labels > 0 and self._suspect < max(ROWS_BETWEEN_LABELS, labels)
-        for written in [self.store.put(failure) for failure in self._lasting if is_sound]:
+        if not labels or self._suspect >= max(ROWS_BETWEEN_LABELS, labels):
+            return
+        for written in [self.store.put(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 
