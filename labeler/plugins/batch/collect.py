@@ -48,6 +48,7 @@ from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import OK, UNREAD, OpenAIBatches, answer_lines, parse_line, run
 from labeler.plugins.batch.folder import (
+    UNSENT,
     Batch,
     BatchRequest,
     Busy,
@@ -66,8 +67,8 @@ MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear", "overdue", "oversize"})
 """Reasons that stay the same until the user acts."""
-_MOST_TOKEN_BYTES = 6
-"""Bytes of a request for each token, at most on average."""
+_MOST_TOKEN_BYTES = 10
+"""Bytes of a request for each token, at most on average: English has 5, other scripts more."""
 _MOST_FAILED = 10
 """Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
 after these they need their user too."""
@@ -200,7 +201,7 @@ class _Collector:
             why = ""
             if self._failed[batch.name] > _MOST_FAILED:
                 why = f"it has ended, and {_MOST_FAILED} looks brought no answers"
-            elif time.time() > self._started + _WINDOW + _LATENESS:
+            elif self._waited_long() and batch.crowded_out and batch.state in UNSENT:
                 why = "a day of looks has not helped, and other batches have ended since"
             if why:
                 look = batch.command("collect", "--wait")
@@ -211,6 +212,10 @@ class _Collector:
                 )
             if why or error.reason in _NEEDS_USER:
                 self._stuck.add(batch.name)
+
+    def _waited_long(self) -> bool:
+        """Return True if every batch that was under way at the first look should have ended."""
+        return time.time() > self._started + _WINDOW + _LATENESS
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""
