@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.audit.registry import (
     WEIGHTS,
@@ -19,7 +19,7 @@ from labeler.audit.registry import (
     suspicion_score,
 )
 from labeler.calculators.groups import check_column, group_key, group_names
-from labeler.calculators.metrics_row import DistinctRows, Identity
+from labeler.calculators.metrics_row import DistinctOutcome, DistinctRows
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import Flipped
 from labeler.catalog import named_keywords
@@ -374,27 +374,10 @@ def audit_labels(
         'pilot-boat-half'
     """
     running = _RunningAudit(select_checks(checks), by, second_opinion)
-    distinct = DistinctRows(map(_Judged.of, records_of(checked(outcomes), "label")))
+    distinct = DistinctRows(map(DistinctOutcome.of, records_of(checked(outcomes), "label")))
     for judged in distinct:
         running.add(judged.outcome)
     return running.audit(distinct.repeated)
-
-
-class _Judged(NamedTuple):
-    """An outcome with what tells copies apart; see :class:`DistinctRows`."""
-
-    id: str
-    label: str | None
-    failed: str | None
-    identity: Identity
-    outcome: Outcome
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> _Judged:
-        label = str(outcome.signature) if outcome.signature else None
-        failed = None if isinstance(outcome, LabelRecord) else outcome.reason
-        key = outcome.key if failed is None else None
-        return cls(outcome.id, label, failed, Identity.of(outcome.id, label, key), outcome)
 
 
 class _RunningAudit:

@@ -24,7 +24,14 @@ from labeler.catalog import (
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.answers import Profile
-from labeler.labels.record import AnyOutcome, LabelFailure, given_outcome, requested_kind
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    given_outcome,
+    requested_kind,
+)
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number, plural
 
 
@@ -442,3 +449,21 @@ class DistinctRows(Generic[R]):
             elsewhere = known.present(signed) | (signed & failures.keys())
             if own not in labeled and (not signed or elsewhere < signed):
                 yield row
+
+
+class DistinctOutcome(NamedTuple):
+    """An outcome with what tells copies apart; see :class:`DistinctRows`."""
+
+    id: str
+    label: str | None
+    failed: str | None
+    identity: Identity
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> DistinctOutcome:
+        """Return a label, or a failure of one."""
+        label = str(outcome.signature) if outcome.signature else None
+        failed = None if isinstance(outcome, LabelRecord) else outcome.reason
+        key = outcome.key if failed is None else None
+        return cls(outcome.id, label, failed, Identity.of(outcome.id, label, key), outcome)

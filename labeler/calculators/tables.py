@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, cast, overload
 
 from labeler.calculators.intervals import Intervals
-from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest
+from labeler.calculators.metrics_row import DistinctOutcome, DistinctRows, MetricsRow
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SHARE, SUPPORTED, SummaryRow
@@ -30,7 +30,7 @@ from labeler.calculators.tally import Tally, tally
 from labeler.catalog import check_key, unknown
 from labeler.errors import UnknownName, UsageError, count_of
 from labeler.labels.answers import ClaimsLabelingOutput
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, records_of
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
@@ -277,6 +277,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
         found = f"{counted} of {noun} {have(self.lacking or 1)} an unsupported sentence"
         if self.unjudged:
             found += f"; {self.unjudged:,} {have(self.unjudged)} no verdict"
+        if self.failed:
+            found += f"; {plural(self.failed, 'row')} failed"
         if len(self) < self.lacking:
             found += f"; the {len(self) if len(self) > 1 else 'one'} with the least support"
         return f"{found}{':' if self.lacking else '.'}"
@@ -346,25 +348,23 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
 
     The smallest share of supported sentences comes first; of equal shares the record with more
     unsupported sentences, then the earlier one. A record with a sentence without a verdict has no
-    share and comes last. Records without an unsupported sentence and failed rows are left out; a
-    repeated record counts once.
+    share and comes last. Records without an unsupported sentence and failed rows are left out.
+    Copies and failures count as in metrics, see :func:`labeler.calculators.summarize`.
 
     Args:
         outcomes: of any kind; consumed once.
         most: number of records.
     """
     count_of("the number of records", most, 1)
-    seen, lost = DigestMap(), DigestMap()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lacking = unjudged = 0
-    for position, outcome in enumerate(outcomes):
+    lacking = unjudged = total = failed = 0
+    rows = DistinctRows(map(DistinctOutcome.of, records_of(outcomes, "label")))
+    for position, (*_, outcome) in enumerate(rows):
         if isinstance(outcome, LabelFailure):
-            lost.add(row_digest(outcome.id, str(outcome.signature)), 1)
-        if not isinstance(outcome, LabelRecord):
+            failed += 1
             continue
-        if seen.add(row_digest(outcome.id, outcome.key), 1):  # a copy
-            continue
+        total += 1
         signatures[str(outcome.signature)] = None
         found = tally(outcome)
         if found.unsupported:
@@ -377,7 +377,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     described = (_described(record, tally(record)) for _, record in kept)
     ways = configuration_names(signatures)
     return WorstRecords(
-        described, lacking=lacking, unjudged=unjudged, total=len(seen), failed=len(lost), ways=ways
+        described, lacking=lacking, unjudged=unjudged, total=total, failed=failed, ways=ways
     )
 
 

@@ -160,7 +160,6 @@ _CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
         (_OPENAI, {"prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 0}, (3, 4, 3, 0)),
         (_OPENAI, {"prompt_tokens_details": {"cached_tokens": True}}, (3, 4, 0, 0)),
         (_OPENAI, {"prompt_tokens": True}, None),
-        (_OPENAI, {"prompt_tokens": "100"}, None),
         (_OPENAI, {"prompt_tokens": -5}, None),
         (_OPENAI, {"completion_tokens": None}, None),
         (_OPENAI, {"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
@@ -199,7 +198,6 @@ _FOUR = Token(b"4", -0.5, ((b"5", -1.0),))
     [
         ({"content": [place("4", "5")]}, (_FOUR,)),
         ({"content": [place("4", "5"), {"token": "}"}]}, ()),
-        ({"tokens": ["4"], "token_logprobs": [-0.5]}, ()),
         ({"content": [place("4", "5", math.nan)]}, ()),
         ({"content": [place("4", "5", 0.9)]}, ()),
     ],

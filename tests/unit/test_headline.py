@@ -158,7 +158,7 @@ def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence(
         ([FAILED, FAILED], "No labels. 1 row failed."),
         (labels("-"), "No answer has a verdict."),
         (labels("-S"), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
-        (labels("H"), "1 of 1 answer has an unsupported sentence:"),
+        ([*labels("H"), FAILED], "1 of 1 answer has an unsupported sentence; 1 row failed:"),
         (
             [*labels("HH"), relabeled(labels("H")[0], model="m-9")],
             (

@@ -106,6 +106,13 @@ def test_ways_of_scoring_are_never_averaged() -> None:
     assert ways == {"answer", "answer|repeat:1", "logprobs"}
     (mixed,) = {row.label for row in summary([likely, record(row={"id": "r2"}, logprobs=True)])}
     assert str(mixed).endswith("|score:answer+logprobs")
+    # On a scale to 10 an answer alone may hide that its token was a part of another score.
+    ten = criterion(high=10)
+    both = [
+        record(4, asked=ten, distribution=WORKED, logprobs=True),
+        record(4, asked=ten, row={"id": "r2"}, logprobs=True),
+    ]
+    assert [row.undefined for row in summary(both)] == [{"ambiguous_score_tokens": 1}] * 2
 
 
 def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:

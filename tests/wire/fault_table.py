@@ -210,7 +210,6 @@ ENDS = {
     }),
     **ending("refusal", REFUSED, "refusal"),
     **ending("truncated", CUT_OFF, "truncated"),
-    **ending("truncated", CUT_OFF, {"MAX_TOKENS": says("", finish="MAX_TOKENS")}),
     "cut off once": Row("truncated ok", requests=2, **_CAPPED),
     "cut off at twice the cap": Row("truncated", "truncated", 2, CUT_OFF, **_CAPPED),
     "cut off in an endless text": Row(

@@ -484,6 +484,17 @@ def test_a_part_that_never_fits_ends_the_wait(
     assert re.search(f"{notice}.*cancel {name}-0001 --drop", "\n".join(said), re.DOTALL), said
 
 
+def test_a_long_wait_gives_up_no_batch_that_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that fails late says nothing about the answers, which are paid for."""
+    monkeypatch.setattr("labeler.plugins.batch.collect._Collector._waited_long", lambda _: True)
+    with Provider(at={_LOOKS: ["500"] * 10}) as provider:
+        submit(provider, tmp_path, rows(2))
+        done = collect(provider, tmp_path)
+    assert (done.stuck, done.results.labeled) == (0, 2)
+
+
 def _first_fail(count: int) -> Callable[[Call], str | None]:
     """A script in which the first so many rows are answered with 500."""
     return lambda call: "500" if _number(call) < count else None

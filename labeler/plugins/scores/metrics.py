@@ -25,6 +25,7 @@ from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import ScoreRecord
 
+_TWO_DIGITS = 10
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 Scale = tuple[int, int] | None
 """The lowest and the highest score of a criterion; ``None`` where no record states them."""
@@ -82,6 +83,7 @@ class Score:
         key: the record's key.
         value: the score.
         threshold: the lowest score that passes.
+        is_ambiguous: True for an answer alone, on a scale whose scores may be several tokens.
         question: the row's question.
         metadata: the row's other columns.
         unit: stands for the row's id and the texts that were shown; an id alone may name several.
@@ -92,6 +94,7 @@ class Score:
     key: str
     value: Fraction
     threshold: float
+    is_ambiguous: bool
     question: str
     metadata: Mapping[str, Any]
     unit: int
@@ -110,6 +113,7 @@ class Score:
             record.key,
             record.value,
             criterion.threshold,
+            record.method == "answer" and criterion.high >= _TWO_DIGITS,
             example.question,
             example.metadata,
             hash((record.id, *shown)),
@@ -150,9 +154,15 @@ class Case:
         return cls([*kept.values()], failed, len(scores) - len(kept))
 
     def ratio(self, of: Configuration) -> Ratio:
-        """Return the mean over the trials of one score."""
+        """Return the mean over the trials of one score.
+
+        Where other records of the configuration have distributions, one without, on a scale whose
+        scores may be several tokens, has ``ambiguous_score_tokens``.
+        """
         if len(self.scores) < of.trials_per_score:
             return Ratio.missing("missing_samples")
+        if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores):
+            return Ratio.missing("ambiguous_score_tokens")
         total = sum((score.value for score in self.scores), Fraction())
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.scores))
