@@ -42,20 +42,18 @@ def test_labels_of_another_host_are_named_once_with_their_number() -> None:
 def test_the_commands_name_the_hosts_and_refuse(
     labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a rerun; a batch before it is handed in."""
+    """Also in a rerun."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    some, more = row_file(tmp_path, rows(2)), row_file(tmp_path, rows(5), "more.jsonl")
+    some = row_file(tmp_path, rows(2))
     with Provider() as stub, Provider() as real:
         for _ in range(2):
             code, _, err = labeler_command(*labeling(stub, some))
             assert (code, "another host" in err) == (0, False), err
-        submit = ["batch", "submit", str(more), "--model", "m", "--base-url", real.url]
-        for command in (labeling(real, some), submit):
-            code, _, err = labeler_command(*command, "--same-host")
-            assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
-            assert not real.requests
-            code, _, err = labeler_command(*command)
-            assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
+        code, _, err = labeler_command(*labeling(real, some), "--same-host")
+        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
+        assert not real.requests
+        code, _, err = labeler_command(*labeling(real, some))
+        assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
 
 
 def first(task: Task) -> Json:

@@ -14,7 +14,6 @@ from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
-from labeler.labeling.cache import ServedLabels
 from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
 from labeler.labeling.options import RequestOptions
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
 class BatchOptions(RequestOptions):
     """Options of ``batch submit``."""
 
-    same_host: Annotated[
-        bool, Option("Stop if a stored label comes from another host than the one asked.")
-    ] = False
     batches: Annotated[
         OpenAIBatches | None,
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
@@ -98,8 +94,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
 
     Raises:
         UsageError: the rows cannot be read, two rows share an id and differ, judge and service do
-            not fit, or another host gave a stored label and ``same_host`` rejects it; nothing was
-            sent.
+            not fit; nothing was sent.
         FatalJudgeError: the provider rejects one; those that are prepared stay.
         JudgeError: the provider cannot be reached; run it again to continue.
         StoreError: the store or a batch cannot be read or written.
@@ -126,26 +121,20 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             f"{client.base_url}: make both with the same base_url"
         )
     with DiskStore(store) as labels:
-        served = ServedLabels(notice, same_host=options.same_host)
-        selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
+        selection = _Unsent(how, labels, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
         requests = selection.requests(stream, spec)
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         path = labels.directory / FOLDER / name
-        submission = run(lambda: _submit(selection, requests, path, spec, client), client)
-        served.report()
-        return submission
+        return run(lambda: _submit(selection, requests, path, spec, client), client)
 
 
 class _Unsent(Selection):
     """Selects the requests that have to be bought, and leases their keys."""
 
-    def __init__(
-        self, how: LabelTasks, store: DiskStore, served: ServedLabels, *, retry_failed: bool
-    ) -> None:
+    def __init__(self, how: LabelTasks, store: DiskStore, *, retry_failed: bool) -> None:
         super().__init__(how, store, retry_failed=retry_failed)
-        self._served = served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
         self._leases: list[Lease] = []
@@ -170,9 +159,6 @@ class _Unsent(Selection):
 
     def why_not(self, key: str) -> str:
         """Return why a new task is not bought; "" if it is, under a lease."""
-        record = self.store.get(key)
-        if record is not None:
-            self._served.check(self.how.judge, record)
         lease = self.store.lease(key)
         if lease is None:
             return "being labeled by another run"
