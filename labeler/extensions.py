@@ -11,7 +11,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -110,7 +110,10 @@ def call_declared(
     try:
         return function(*given, **named)
     except (Exception, SystemExit):
-        with blaming(point, LabelerError) if (point := offered(group).get(name)) else nullcontext():
+        point = offered(group).get(name)
+        if point is None:  # no package declares it
+            raise
+        with blaming(point, LabelerError):
             raise
 
 

@@ -332,6 +332,8 @@ class Asking:
         if self._left is not None:
             spent = Decimal(str(labels.cost.dollars or 0))
             self._left = _LEAST if labels.cost.unmetered else max(self._left - spent, _LEAST)
-        lost = (one.message for one in labels if isinstance(one, LabelFailure))
-        self.why = self.why or next(lost, "")
-        return list(labels)
+        outcomes = list(labels)
+        if not self.why:
+            lost = [one.message for one in outcomes if isinstance(one, LabelFailure)]
+            self.why = lost[0] if lost else ""
+        return outcomes

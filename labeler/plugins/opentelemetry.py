@@ -59,9 +59,10 @@ def spans() -> JudgeSpans | None:
 def _begun(trace: Any, spec: JudgeSpec, task: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """Return a span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
-        kind, attributes = trace.SpanKind.CLIENT, _of_request(spec, task)
         span = trace.get_tracer(SCOPE, __version__).start_span(
-            f"{_OPERATION} {spec.model}", kind=kind, attributes=attributes
+            f"{_OPERATION} {spec.model}",
+            kind=trace.SpanKind.CLIENT,
+            attributes=_of_request(spec, task),
         )
         return span if span.is_recording() else None
     return None

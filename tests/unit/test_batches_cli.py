@@ -372,6 +372,8 @@ def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -
         ("expires_at", "soon", None), ("expires_at", 2e12, None), ("expires_at", 5, 5.0),
         ("errors", [{"code": "empty_file"}], ("empty_file",)), ("errors", "text", ()),
         *[("errors", {"data": problems}, ()) for problems in (None, 5, "text", {"code": "x"})],
+        *[("errors", {"data": [{"code": "x", "message": f"Limit: {n} enqueued tokens"}]}, ("x",))
+          for n in ("9,000", "0", ",", "none")],
     ],
 )  # fmt: skip
 def test_a_server_may_describe_a_batch_in_its_own_way(

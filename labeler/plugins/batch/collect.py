@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from labeler.catalog import named_keywords
 from labeler.errors import (
@@ -30,23 +30,17 @@ from labeler.errors import (
 )
 from labeler.judges.concurrency import ROWS_BETWEEN_LABELS
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.error_rules import (
-    RETRIED,
-    AttemptFailed,
     ObservedError,
     RetryPolicy,
     find_rule,
 )
 from labeler.judges.openai.reading import at
-from labeler.judges.openai.request import OpenAISpec
-from labeler.judges.openai.retries import Once, final_error
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Messages, Task
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import OK, UNREAD, OpenAIBatches, answer_lines, parse_line, run
+from labeler.plugins.batch.client import OK, OpenAIBatches, answer_lines, run
 from labeler.plugins.batch.folder import (
     UNSENT,
     Batch,
@@ -58,6 +52,7 @@ from labeler.plugins.batch.folder import (
     place,
     write_batches,
 )
+from labeler.plugins.batch.judging import Judged, judge
 from labeler.plugins.batch.remote import ENDED, UNDER_WAY, RemoteBatch
 from labeler.plugins.batch.submission import require_address, send, unsent
 from labeler.sentences.example import Frozen
@@ -435,8 +430,9 @@ class _Answers:
 
     def _store_lasting(self, labels: int) -> None:
         """Store failures that last, unless most rows failed and the batch may be at fault."""
-        is_sound = labels > 0 and self._suspect < max(ROWS_BETWEEN_LABELS, labels)
-        for written in [self.store.put(failure) for failure in self._lasting if is_sound]:
+        if not labels or self._suspect >= max(ROWS_BETWEEN_LABELS, labels):
+            return
+        for written in [self.store.put(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 
@@ -458,54 +454,3 @@ class _Answers:
             "collect again later, to fetch the files again; nothing is asked again until then",
             reason="incomplete",
         )
-
-
-@dataclass
-class Judged:
-    """The state of a request after its answers, which mean the same as online.
-
-    Attributes:
-        log: of its attempts; the next one has its cap.
-        messages: of the next request.
-        outcome: ``None`` if the request has to be sent, or sent again.
-        flaw: why the last answer is unusable.
-    """
-
-    log: AttemptLog
-    messages: Messages
-    outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
-    flaw: ObservedError | None = None
-
-
-def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
-    """Judge the answers to a request, one after the other, by the rules of the online judge."""
-    task, host = request.task, host_of(spec.base_url)
-    log = AttemptLog(task, cap=spec.max_output_tokens)
-    state, once = Judged(log, task.messages), Once()
-    for text in request.answers:
-        log.attempts, log.violations = log.attempts + 1, ()
-        found, detail = (parse_line(text) or UNREAD).completion, ""
-        state.flaw = flaw = log.record_completion(found)
-        if flaw is not None:
-            is_longer = flaw.kind == "truncated" and log.raise_cap()
-            rule = find_rule(flaw)
-            is_again = is_longer or (rule.policy in RETRIED and not once.is_last(rule))
-        else:
-            is_again, once = log.reasks < spec.reasks, Once()
-            try:
-                answer = log.read(found.content)
-            except ValidationError as error:
-                state.flaw, detail = log.rejection(error)
-                state.messages = log.reask_messages()
-            else:
-                # The time that the answer took inside the batch is not known.
-                facts = log.facts(host).model_copy(update={"seconds": None})
-                state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
-        if state.flaw is not None and not is_again:
-            failed = AttemptFailed(state.flaw, detail)
-            failed.stops = False  # the lines of a batch are answered already
-            who = f"batch, model {spec.model!r} at {host}"
-            error_ = final_error(failed, who, log.attempts, spec.timeout, **log.in_vain())
-            state.outcome = cast("UnusableAnswer", error_)
-            break
-    return state

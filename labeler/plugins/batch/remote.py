@@ -29,7 +29,7 @@ UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 _OTHERS = read_toml(Path(__file__).with_name("statuses.toml"))
 _SPELLINGS = {word: status for status, words in _OTHERS.items() for word in words}
 _PREFIX = re.compile(r"(job|batch)_(state|status)_")
-_QUEUE = re.compile(r"(?i)\blimit: ([\d,]{1,20}) enqueued tokens")
+_QUEUE = re.compile(r"(?i)\blimit: (\d[\d,]{0,19}) enqueued tokens")
 _LONGEST_STATUS, _MOST_COUNTED, _MOST_PROBLEMS = 32, 10**9, 5
 
 
