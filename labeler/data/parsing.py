@@ -28,6 +28,11 @@ from labeler.sentences.example import Example
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
 _FIELDS = frozenset(Example.model_fields)
+_LACKS: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(_FIELDS, is_missing),
+    "reference": is_absent,
+}
+"""For each field, a function that returns True for a value that stands for none."""
 _CONVERSATION = ("history", "tool_outputs")
 """Columns that are metadata unless a prompt shows them."""
 _KNOWN = _FIELDS - {"metadata", *_CONVERSATION}
@@ -304,8 +309,7 @@ def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dic
             text is that of a missing value.
     """
     read = dict(fields)
-    lacks = dict.fromkeys(_FIELDS, is_missing) | {"reference": is_absent}
-    for name in [name for name, value in read.items() if name in lacks and lacks[name](value)]:
+    for name in [name for name, value in read.items() if name in _LACKS and _LACKS[name](value)]:
         if name in REQUIRED and read[name] is not None:
             raise missing_field(name, read[name], where)
         read[name] = None

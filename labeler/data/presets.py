@@ -316,21 +316,17 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
         if is_text and (found := _NUMBERED.fullmatch(name)):
             mark = found[2].lower()
             groups[found[1], found[3], mark.isdecimal()].append((mark, name))
+    meant = [(meaning_of(stem) or ("", 0), marks) for (stem, _, _), marks in groups.items()]
     ranked = [
-        (meaning[1], names, {mark for mark, _ in marks})
-        for (stem, _, _), marks in groups.items()
-        if (meaning := meaning_of(stem)) and meaning[0] == "documents" and (names := _sorted(marks))
+        (rank, names, {mark for mark, _ in marks})
+        for (field, rank), marks in meant
+        if field == "documents" and (names := _sorted(marks))
     ]
     _, names, numbers = min(ranked, default=(0, [], set()))
-    answered = {mark for one in groups.items() if _means_response(one[0][0]) for mark, _ in one[1]}
+    answered = {mark for (field, _), marks in meant if field == "response" for mark, _ in marks}
     is_one = row.get("response") is not None  # of the two, or next to right answers
     is_pair = answered < numbers <= _PAIR if is_one else answered == numbers
     return [] if answered and is_pair else names
-
-
-def _means_response(stem: str) -> bool:
-    meaning = meaning_of(stem)
-    return meaning is not None and meaning[0] == "response"
 
 
 def _sorted(marked: list[tuple[str, str]]) -> list[str]:

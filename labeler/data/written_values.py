@@ -63,7 +63,7 @@ def is_missing(value: object) -> bool:
 
 
 def is_absent(value: object) -> bool:
-    """Return True for null, or the text of a missing document."""
+    """Return True for null, or the text of a missing document or reference."""
     return value is None or (isinstance(value, str) and value.strip() in _ABSENT)
 
 

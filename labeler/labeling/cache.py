@@ -69,10 +69,10 @@ class ServedLabels:
 
     Args:
         notice: receives messages for people.
-        same_host: True to refuse labels that another host gave.
+        same_host: True to reject labels that another host gave.
     """
 
-    def __init__(self, notice: Callable[[str], object], *, same_host: bool = False) -> None:
+    def __init__(self, notice: Callable[[str], object], *, same_host: bool) -> None:
         self._notice, self._same_host = notice, same_host
         self._elsewhere: dict[str, Counter[str]] = {}
         """Numbers of labels by the host that gave them, by the host that the run asks."""
@@ -82,7 +82,7 @@ class ServedLabels:
         """Compare a stored outcome with its judge.
 
         Raises:
-            UsageError: another host gave it, and the run refuses that.
+            UsageError: another host gave it, and the run rejects that.
         """
         if isinstance(outcome, LabelFailure):
             return
@@ -110,7 +110,7 @@ class ServedLabels:
             listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
             self._notice(
                 f"stored labels of another host were used: {listed}, while this run asks {own}; "
-                "--same-host refuses them"
+                "give another --store to ask it instead, or --same-host to stop"
             )
         self._elsewhere.clear()
 
@@ -124,7 +124,7 @@ class LabelCache:
         retry_failed: True to repeat tasks with a lasting failure in the store.
         pending: find labels that are bought already and still to come.
         events: the run's events.
-        same_host: True to refuse stored outcomes that another host gave.
+        same_host: True to reject labels that another host gave than the one asked.
     """
 
     store: LabelStore

@@ -79,8 +79,7 @@ class Run:
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
         found = pending_labels(pending or store.directory)
-        again, same_host = options.retry_failed, options.same_host
-        self.cache = LabelCache(store, again, found, self.events, same_host)
+        self.cache = LabelCache(store, options.retry_failed, found, self.events, options.same_host)
         self._first = Pace(options.concurrency, self.limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
@@ -164,7 +163,7 @@ class Run:
         """Judge tasks at once, within a job; return their outcomes under their rows' ids.
 
         Raises:
-            UsageError: another host gave a stored record, and the run refuses that.
+            UsageError: another host gave a stored record, and the run rejects that.
         """
         if len(tasks) == 1:
             answers = [await self._answer(*tasks[0])]

@@ -103,24 +103,29 @@ _NAME, _OTHER_NAME = _WORDS["names"], _WORDS["other_names"]
 _NUMBER = r"\d{1,3}"
 _AND = r"\s{0,2}(?:[,;/&，、；\u2013\u2014-]|(?:,\s{0,2})?(?:and|und|et)|[和与與及])\s{0,2}"
 _MORE = rf"(?:{_AND}#?{_NUMBER}){{0,20}}"
-_NAMED = rf"(?:{_NAME}|{_OTHER_NAME}|(?i:{_WORDS['in_brackets']}))[:：=_-]?\s{{0,2}}"
+_NAMED = rf"(?=[^\W\d_])(?:{_NAME}|{_OTHER_NAME}|(?i:{_WORDS['in_brackets']}))[:：=_-]?\s{{0,2}}"
 _ITEM = rf"(?:{_NAMED})?[#^]?{_NUMBER}\^?"
 _ITEMS = rf"{_ITEM}(?:{_AND}{_ITEM}){{0,40}}"
 _SEE = rf"(?:{_WORDS['see']}\s{{0,2}})?"
 _PAGE = rf"[,;:，]\s?{_WORDS['pages']}\b\.?\s?\d[\d\u2013-]{{0,9}}"
-_LINK = r"\([^()\s]{1,500}\)"
+# An address, a place or a file; in a script without spaces, "[1](…)" may hold a clause.
+_LINK = r"\((?:[!-'*-~]{1,500}|(?:https?://|#)[^()\s]{0,500}|[^()\s]{1,200}\.[a-z]{2,4})\)"
 _SINGLE = rf"[\[【［〔]\s?{_SEE}{_ITEMS}(?:†[^\]】]{{0,80}}|{_PAGE})?\s?[\]】］〕]"
 # The second number counts documents from 0.
 _OF_ASSISTANTS = (
     rf"(?:【{_NUMBER}:{_NUMBER}(?:†[^】]{{0,80}})?】|\[{_NUMBER}:{_NUMBER}†[^\]]{{0,80}}\])"
 )
 _TURN = r"turn0[a-z]{4,6}\d{1,3}"
-# [1], but also the ##0$$ of RAGFlow and the turn0search0 of ChatGPT, which count from 0. {1} is a
-# marker only where no formula has one.
+# {1} is none in a formula, a set, a quotation or a regular expression.
+_IN_BRACES = (
+    r"(?=\{)(?<![\\^_{}$=(\[\])%#&+*?\"'“A-Za-z0-9])(?<!(?:=|∈|∪) )(?<!\b[Ss]et )"
+    rf"(?:\{{(?:(?i:cite|ref|source|doc)[:_]\s?)?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])"
+)
+# The ##0$$ of RAGFlow and the turn0search0 of ChatGPT count from 0.
 _OF_SYSTEMS = (
     rf"(?:##\d{{1,3}}\$\$|(?:\ue200?(?:file)?cite\ue202?|\ue202|【){_TURN}"
     rf"(?:[\ue202,、]?\s?(?:{_TURN}|L\d{{1,6}}(?:-L?\d{{1,6}})?)){{0,20}}[\ue201】]?"
-    rf"|(?<![\\^_{{}}$=(\[A-Za-z0-9])(?:\{{(?:(?i:cite|ref|source|doc)[:_]\s?)?{_NUMBER}\}}){{1,9}}(?![{{}}=^_])|\[REF\]{_NUMBER}{_MORE}\[/REF\])"
+    rf"|{_IN_BRACES}|\[REF\]{_NUMBER}{_MORE}\[/REF\])"
 )
 _BRACKETS = (
     rf"(?:{_OF_ASSISTANTS}|\^?\[{_SINGLE}\](?:{_LINK})?"
@@ -137,7 +142,9 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
-_ATTRIBUTE = rf"<{_WORDS['tags']}\s[a-z_]{{1,12}}\s?=\s?[\"']?{_NUMBER}[\d,:\s-]{{0,60}}[\"']?\s?"
+_ATTRIBUTE = (
+    rf"<{_WORDS['tags']}\s{_WORDS['attributes']}\s?=\s?[\"']?{_NUMBER}[\d,:\s-]{{0,60}}[\"']?\s?"
+)
 IN_TAG = (
     rf"<{_WORDS['tags']}>\s?\[?{_NUMBER}{_MORE}\]?\s?</{_WORDS['tags']}>|</co:\s?\d[^<>\n]{{0,100}}>"
     rf"|{_ATTRIBUTE}/>"
@@ -154,7 +161,7 @@ _IN_TEXT = (
     rf"(?:{_NAME.replace('s?', 's')}\s{{0,2}}#?{_NUMBER}{_MORE}|{_NAME}\s{{0,2}}#?{_NUMBER})"
     r"(?!\w|%|[.,:]\d)"
 )
-MARKED = rf"(?:{_OF_SYSTEMS}|(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES})"
+MARKED = rf"(?:(?:<sup>\s?)?{_BRACKETS}(?:\s?</sup>)?|{_PARENTHESES}|{_OF_SYSTEMS})"
 """Pattern of a marker in brackets or parentheses."""
 _READ = re.compile(
     rf"(?P<first>{_NUMBER})\]?\s{{0,2}}[\u2013\u2014-]\s{{0,2}}\[?(?P<last>{_NUMBER})|{_NUMBER}"
@@ -166,12 +173,16 @@ _BEFORE_DOCUMENT = re.compile(
     rf".{_NUMBER}:(?={_NUMBER}[†】])|</co:|{_NUMBER}:(?=\[)|##|turn0[a-z]+"
 )
 _INTERVAL = re.compile(r"\(?\[\s?(?:0\s?[,;–-]\s?\d{1,3}|\d{1,3}\s?[,;–-]\s?0)\s?\]\)?")
+_BRACES, _BRACES_OR_CODE = re.compile(r"\{"), re.compile(r"\{|\[(?P<code>[DSPC])\d")
+_STARTS_OF_DOUBTED = ("{", "[D", "[S", "[P", "[C")
+_OTHER_BRACES = re.compile(r"\{(?!(?:[A-Za-z]{3,6}[:_]\s?)?[1-9]\d{0,2}\})")
 _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
 HEADING = re.compile(
-    rf"\W{{0,8}}(?:list of )?{_WORDS['titles']}(?: (?:used|cited|consulted))?"
+    rf"\W{{0,8}}(?:list of )?(?:{_WORDS['titles']}|(?P<links>{_WORDS['links']}))"
+    r"(?: (?:used|cited|consulted))?"
     r"[*_】\])]{0,4}\s{0,4}"
     r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
@@ -188,14 +199,21 @@ _BY_MARK = re.compile(
     rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}"
     r"(?=(?P<link>https?:|\S{1,80}\.(?:pdf|docx?|md|html?|txt)\b)?)(?P<next>.)"
 )
+_AUTHOR = r"[^\W\d_][\w’'-]{1,30}(?:, [A-Z]{1,2}\.| [A-Z]{1,2}[.,](?=.{0,300}\b(?:19|20)\d\d))"
+"""Doe, A. or Doe A. with a year; Vitamin D is none."""
 ENTRY = re.compile(
     rf"[\s>]{{0,8}}(?:\||(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
     rf"|[*_]{{0,3}}(?:{_MARK_FIRST}|https?:|www\.|<a |[\"“„«「『《_]"
-    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d|[^\W\d_][\w’'-]{{1,30}},? [A-Z]{{1,2}}[.,]))"
+    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d|{_AUTHOR}))"
 )
 """The start of a source in a list."""
+_PLURAL = re.compile(
+    r"\W{0,8}(?:[a-z]+ ){0,2}(?:[a-z]+s|quellen)\b(?:\(s\))?\W{0,4}[:：–—-]", re.IGNORECASE
+)
 _COMMON = re.compile(r"[a-z](?!.*(?:\.\w{2,5}\b|:/))", re.DOTALL)
-"""A small letter without a file or an address behind it: "Sources: wind and water" is a claim."""
+"""A small letter without a file or an address behind it: "Sources: wind and water" is a claim, but
+"Source: own measurement" is none."""
+_HAS_LINK = re.compile(r"https?://|www\.|\]\(")
 _SHORT_TITLE = re.compile(r"[^\d\[]{1,30}[:：]\W{0,3}")
 _STOPS = (".", "!", "?", "。")
 _LONGEST_GAP = 3
@@ -273,6 +291,12 @@ def _read(texts: Sequence[str]) -> list[list[Marker]]:
         is_code = is_indented_code([line for line in text.splitlines() if line.strip()])
         matches = () if is_code else _pattern().finditer(text)
         found.append([_marker(m) for m in matches if not _is_inside(offset + m.start(), hidden)])
+    has_doubted = any(map(whole.__contains__, _STARTS_OF_DOUBTED))
+    if has_doubted and (doubted := _doubted(texts, found)):
+        found = [
+            [marker for marker in row if not doubted.match(text, marker.start)]
+            for text, row in zip(texts, found, strict=True)
+        ]
     pairs = {
         (place, marker)
         for place, text in enumerate(texts)
@@ -283,6 +307,26 @@ def _read(texts: Sequence[str]) -> list[list[Marker]]:
     if not pairs or not others or _has_0(others):
         return found
     return [[m for m in row if (place, m) not in pairs] for place, row in enumerate(found)]
+
+
+def _doubted(texts: Sequence[str], found: Sequence[Sequence[Marker]]) -> re.Pattern[str] | None:
+    """Return the pattern of markers such as ``{1}`` and ``[S1]`` that cite nothing here, or None.
+
+    Next to ``[1]`` they are a set or a name such as vitamin [D3], next to other braces ``{1}`` is
+    part of a template, and no system writes both ``[S1]`` and ``[P1]``.
+    """
+    starts = [
+        text[marker.start : marker.start + 3]
+        for text, row in zip(texts, found, strict=True)
+        for marker in row
+    ]
+    forms = [form for start in starts if (form := _BRACES_OR_CODE.match(start))]
+    if not forms:
+        return None
+    is_mixed = any(start[0] in "[【" and start[1].isdigit() for start in starts)
+    if is_mixed or len({form["code"] for form in forms if form["code"]}) > 1:
+        return _BRACES_OR_CODE
+    return _BRACES if any(map(_OTHER_BRACES.search, texts)) else None
 
 
 def _is_inside(at: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -400,10 +444,13 @@ def _list_end(texts: Sequence[str], start: int, title: re.Match[str]) -> int:
     is_alone = not rest or title["end"] == "\n"
     following = texts[start + 1 : start + 1 + _MOST_LINES]
     lines = [*filter(None, [rest]), *following]
+    if title["links"] and not (lines and _HAS_LINK.search(lines[0])):
+        return start
     if lines and not ENTRY.match(lines[0]):
         is_last = start + 1 + len(following) == end
         are_titles = not (any(map(find_markers, lines)) or all(t.endswith(_STOPS) for t in lines))
-        is_list = are_titles and is_last if is_alone else not (following or _COMMON.match(rest))
+        is_claim = _PLURAL.match(texts[start]) and _COMMON.match(rest)
+        is_list = are_titles and is_last if is_alone else not (following or is_claim)
         return end if is_list else start
     entry, last = ENTRY if is_alone else _BY_MARK, start
     for place in range(start + 1, end):
@@ -419,11 +466,10 @@ def _untitled_list(texts: Sequence[str]) -> set[int]:
     place, listed = len(texts), set[int]()
     while place > 1 and (match := _BY_MARK.match(texts[place - 1])):
         numbers = _numbers(match["mark"])
-        if (
-            not numbers
-            or not listed.isdisjoint(numbers)
-            or (match["next"].islower() and not match["link"])
-        ):
+        # "Source 1: The quay is long." claims something.
+        is_sentence = match["mark"][:1] in "Ss" and texts[place - 1].endswith(_STOPS)
+        is_claim = (match["next"].islower() or is_sentence) and not match["link"]
+        if is_claim or not numbers or not listed.isdisjoint(numbers):
             break
         listed.update(numbers)
         place -= 1

@@ -381,9 +381,9 @@ _MARK = re.compile(
 # Words that agents, Granite and a server that drops its model's tokens write around thoughts, and a
 # part before a part <answer>. "Thinking:" or "Final answer:" alone may be part of an answer.
 _IN_WORDS = re.compile(
-    r"\s*+\**(?:Thought:.*?\n\W*Final Answer:"
+    r"\s*+\**(?:Thought:.*?\n[^\w\n]{0,9}Final Answer:"
     r"|(?:assistant)?analysis(?:(?=\S)(?![:,.;-])|\n).*?assistantfinal"
-    r"|<(?P<tag>[a-z_]{1,30})>.*?</(?P=tag)>(?=\s*<answer>)"
+    r"|<(?!answer)(?P<tag>[a-z_]{3,30})>(?>.*?</(?P=tag)>)(?=\s*<answer>)"
     r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)[\s*]*",
     re.DOTALL,
 )

@@ -46,8 +46,13 @@ FORMS = {
         ["<ref>1</ref>", "[Node 2 und 3]"],
         [1, 2, 3],
     ),
-    "It rains [S1][DOC 2] {3}.": (["[S1]", "[DOC 2]", "{3}"], [1, 2, 3]),
-    "It rains (SOURCE 4) [Extrait 5].": (["(SOURCE 4)", "[Extrait 5]"], [4, 5]),
+    "It rains [S1][S2] {3}.": (["[S1]", "[S2]", "{3}"], [1, 2, 3]),
+    "Vitamin [D3] is in {1} [2](a.pdf).": (["[2](a.pdf)"], [2]),
+    "雨[1](a/雨.pdf)[2](雨很大)": (["[1](a/雨.pdf)", "[2]"], [1, 2]),
+    "It rains [DOC 3] (SOURCE 4) [Extrait 5].": (
+        ["[DOC 3]", "(SOURCE 4)", "[Extrait 5]"],
+        [3, 4, 5],
+    ),
     'It <cite index="12-3,2-4">rains</cite>.': (['<cite index="12-3,2-4">'], [12, 2]),
     "It [1](b)<cite id=3/>[REF]4[/REF].": (["[1](b)", "<cite id=3/>", "[REF]4[/REF]"], [1, 3, 4]),
     "It <co: 0>rains</co: 0>, it pours.</co: 0:[2,3]>": (["</co: 0>", "</co: 0:[2,3]>"], [0, 2, 3]),
@@ -77,6 +82,9 @@ def test_forms_of_markers(text: str) -> None:
         "At [12:30] they met, and read [4:5].",
         "The right to be forgotten (Article 17), with a [sic] (note 2).",
         r"Half is \frac{1}{2}, x^{2} and {0, 1}; turn1search2 and {name}, ##4.",
+        'The set {3}, [a-z]{3} and A = {2}; print "{1}", ${1}, <source width=3/> or [C-14].',
+        "Print {0} of {1}.",
+        "At [C4] and [D5].",
         "Document 1.5 and Document1 of the document 2 years ago.",
     ],
 )
@@ -134,7 +142,9 @@ LISTS = [
     ["[1]: https://a.example/1", "[2]: https://a.example/2"],
     ["Works cited:", "Smith, J. Tides. 2020.", "Doe, A. Quays."],
     ["Source 1: Harbour handbook", "Source 2: Tide tables"],
+    ["Learn more:", "- [Harbour](https://a.example)", "- https://b.example"],
     *([title] for title in ("Source(s): [1] [2]", "Key sources: Handbook, Tides", "Ref: [1], [2]")),
+    ["Source: own measurement"],
 ]
 
 
@@ -155,6 +165,9 @@ def test_a_list_of_sources_is_neither_claim_nor_citation(listed: list[str]) -> N
         ["It has several.", "Sources: wind and sun.", "They are cheap."],
         ["A [1].", "References to it are rare."],
         ["It has three.", "Sources: wind, sun and coal."],
+        ["It is long.", "Learn more:", "- It is also wide."],
+        ["It has two.", "Sources:", "Vitamin D. It is in fish.", "Vitamin C, found in fruit."],
+        ["They differ [1][2].", "Source 1: It is long.", "Source 2: It is short."],
         ["[1] The quay is long.", "[2] It is of oak."],
         ["A [1].", "[1] says that it is deep."],
         ["A [1].", "B [2].", "[2] Its gate is new."],

@@ -167,6 +167,8 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("analysisWe look.assistantfinal90 m.", "90 m."),
         ("assistantanalysis\n\nWe look.\n\nassistantfinal\n\n90 m.", "90 m."),
         ("<plan>Look.</plan>\n<answer>90 m.</answer>", "<answer>90 m.</answer>"),
+        ("<answer>90 m.</answer>\n<answer>It is old.</answer>", None),
+        ("<b>It</b> is long. <b>It is old.</b> <answer>90 m.", None),
         ("Here is my thought process:\n80 m?\nHere is my response: 90 m.", "90 m."),
         ("Thinking: it is long.\nFinal answer: 90 m.", None),
     ],

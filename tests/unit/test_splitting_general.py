@@ -30,7 +30,7 @@ PROSE = {
     "quoted sentences": "He said: “Go. Now. Please.” and left.",
     "guillemets": "«Oui!» ¦Fin.",
     "opening quote": "It ends here. ¦“Our study shows.",
-    "citations behind the stop": "More.[13] ¦Last.[1, 2][3] ¦So. [S1]{2} ¦It. ##0$$ %[1]% ¦End.",
+    "citations behind the stop": "So.[13] ¦Last.[1, 2][3] ¦So. {1}{2} ¦It. [S1] ##0$$ %[1]% ¦End.",
     "emoji": "Great! 😀 ¦Love it 👍🏽. ¦So do we ❤️ 😀! ¦Bye.",
     "zero width": "Hello\u200b world.\u200b ¦Next.\u200b¦Last one.\ufeff",
     "NUL": "It is.\0¦So it is. ¦Yes\0No.",
@@ -102,6 +102,11 @@ SHAPES = {
     "Hindi": "डॉ. राव आए। ¦मूल्य रु. 50 है। ¦यह ई.पू. 300 में बना।",
     "streets, dates, doses": "Hauptstr. 12, am 24. 12. 2024. ¦Mon. to Fri. 2 tabs. p.o. ¦The rest.",
     "measures, times, pages": "A 5 in. x 3 in. bed at 8 p.m. ET. ¦Figure 3. A bed ..... 3",
+    "times of day": "It opens at 8 a.m. ¦Dogs may by 5 p.m. Eastern. ¦It is 3 p.p. ¦Then more.",
+    "words": "I met Jo. ¦Voy a ir. ¦Ich hab. ¦Han gik ud. ¦A 5 mW. ¦In the sun. ¦3 left.",
+    "small letters": "i had 3 days. ¦then it came. ¦My dog is Bo. ¦he barks. ¦it is 2 in. wide.",
+    "numbers": "What is pi? ¦3.14. ¦Euler knew. ¦Vitamin K. ¦A study of 2015;3 men took part.",
+    "Hindi without spaces": "यह घर है.¦वह गया.¦फिर आया.",
     "before our time": "Nació en 52 a. C. en Roma. ¦El comp. es de 3 . 5 kg. ¦Seit 1980. ¦Gut.",
 }
 

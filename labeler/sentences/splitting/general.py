@@ -83,7 +83,9 @@ _ROMAN = re.compile(r"[IVXLC]{2,}")
 _PAIR = re.compile(r"[A-Z][a-z]|(?P<plural>[^\W\d_a-z])(?P=plural)")
 # "3 . 5", as text recognition reads it, and "24. 12. 2024"
 _IN_NUMBER = re.compile(r"\b\d\d? \. \d{1,2}(?![\d.%])|\b\d\d?\. ?\d\d?\. \d{4}\Z")
-_ABBREVIATIONS = _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL
+_ABBREVIATIONS = (
+    _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL | WORDS["final_before_number"]
+)
 _WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
 _QUOTE_MARKS = frozenset("\"'”’»›」』“«")
@@ -91,6 +93,8 @@ _CLOSING_MARKS = _QUOTE_MARKS | frozenset(")]}】）")
 _STOPS, _DASHES, _GOES_ON = map(frozenset, (".!?…", "–—‒―-", ",;)]}"))
 # "5 in. (12 cm)"
 _MEASURE = re.compile(r"\d ?[a-z]{1,4}\Z")
+# "5 in. wide", but not "5 days. then"
+_SHORT_UNIT = re.compile(r"\d ?(?:(?!am)[a-z]{1,2}|gal|lbs|pcs|yds)\Z")
 _ARTICLE = re.compile(r"\w{1,2}’")
 _VOWELS = "aeiouyáéíóúäöüàèìòùâêîôûаеёиоуыэюя"
 # Not the short and the dotted ones, which are abbreviations.
@@ -126,8 +130,8 @@ _WORD_BEFORE = re.compile(
     r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4}|[^\W\d_]{2}(?=[!?]))[.!?…]+[”’\"')\]]*"
 )
 _WORD_BEHIND = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
-# พ.ร.บ, ई.पू
-_SHORT_UNCASED = re.compile(r"(?:[^\W\d_][\u0590-\u1fff]?\.){1,5}")
+# พ.ร.บ. and ई.पू., around each of their stops; "यह है.वह" are words.
+_SHORT_UNCASED = re.compile(r"(?:[^\W\d_][\u0590-\u1fff]?\.){2,5}")
 _NAME_ENDING = re.compile(
     r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
 )
@@ -398,10 +402,10 @@ def _ends_without_space(flat: str, stop: re.Match[str], at: int, end: int) -> bo
     if _WIDE_STOP.search(flat, stop.start(), stop.end()):
         return not (before.isdigit() and after.isdigit())
     left = _LAST_TOKEN.search(flat, max(0, at - _LONGEST_WORD), at)
-    if _FIRST_WITHOUT_CASE <= after < _CLOSING_TAG:
-        is_abbreviated = left is not None and _SHORT_UNCASED.fullmatch(left[0]) is not None
-        return stop["stops"] != "." or (before >= _FIRST_WITHOUT_CASE and not is_abbreviated)
     right = flat[at : min(end, at + _LONGEST_WORD)].split(" ", 1)[0]
+    if _FIRST_WITHOUT_CASE <= after < _CLOSING_TAG:
+        is_abbreviated = left is not None and _SHORT_UNCASED.fullmatch(left[0] + right) is not None
+        return stop["stops"] != "." or (before >= _FIRST_WITHOUT_CASE and not is_abbreviated)
     following = _WORD_BEHIND.fullmatch(right)
     if left is None or following is None or not _WORD_BEFORE.fullmatch(left[0]):
         return False
@@ -438,9 +442,16 @@ def _ends_before_lower_case(stop: re.Match[str], last: str, following: re.Match[
         return False
     # 3. and 12. may be ordinal numbers, 1984. and 0.5. are not.
     is_word = last in _CLOSING_MARKS or _WORD_OR_NUMBER.fullmatch(last) is not None
-    is_short = _PAIR.fullmatch(last) or last.lower() in _ABBREVIATIONS or _ROMAN.fullmatch(last)
-    is_short = is_short or _MEASURE.search(stop.string, max(0, stop.start() - 8), stop.start())
+    pair = _PAIR.fullmatch(last)
+    is_genus = pair and (pair["plural"] or following["word"].capitalize() not in _STARTERS)
+    is_short = is_genus or _is_among(_ABBREVIATIONS, last) or _ROMAN.fullmatch(last)
+    is_short = is_short or _SHORT_UNIT.search(stop.string, max(0, stop.start() - 8), stop.start())
     return "?" in stop["stops"] or (stop["stops"] == "." and is_word and not is_short)
+
+
+def _is_among(words: frozenset[str], word: str) -> bool:
+    """Return True for a word of a list, with a capital too if the list has it in lower case."""
+    return word in words or word.lower() in words
 
 
 def _last_word(flat: str, start: int, at: int) -> str:
@@ -476,19 +487,21 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     is_letter = _LETTER_LAST.search(last) and category(last[-2:-1] or " ")[0] != "M"
     chain = _ACRONYM.search(flat, max(0, at - 20), at) if is_letter else None
     is_measure = _MEASURE.search(flat, max(0, at - 8), at) is not None
-    if "(" in following["opener"] and (is_measure or low in _ABBREVIATIONS):
+    if "(" in following["opener"] and (is_measure or _is_among(_ABBREVIATIONS, last)):
         return False
-    if low in _FINAL_BEFORE_CAPITAL:
+    if _is_among(_FINAL_BEFORE_CAPITAL, last):
         return word.isalpha() and not _ROMAN.fullmatch(word) and (len(word) > 1 or after == " ")
     is_unit = word.isalpha() and (word, after) != ("C", ".")
-    if is_unit and chain and chain["number"] and len(chain["letters"]) == 1:
-        # 5 m and 30K end a sentence; the L of 39 L. Ed. and the a of 52 a. C. do not.
-        return chain["letters"].islower() or not chain["number"].endswith(" ")
-    # MS is not Ms.
-    if low in _NEVER_FINAL and (not last.isupper() or word.isupper()):
+    letters = chain["letters"].replace(" ", "") if chain else ""
+    if is_unit and chain and chain["number"] and (letters.islower() or len(letters) == 1):
+        # 5 m, 8 p.m. and 30K end a sentence; the L of 39 L. Ed. and the a of 52 a. C. do not.
+        is_time = len(letters) > 1 and word in WORDS["after_time"]
+        return not is_time if letters.islower() else not chain["number"].endswith(" ")
+    # MS is not Ms., nor is mW Mw., but MS. JONES has a title.
+    is_title = not last[-1:].isupper() or (word.isupper() and not is_starter)
+    if is_title and _is_among(_NEVER_FINAL, last):
         return False
     if chain:
-        letters = chain["letters"].replace(" ", "")
         is_open = len(letters) > 1 and letters[0].islower()
         return is_starter and (not is_open or letters.lower() in _FINAL_BEFORE_STARTER)
     pair = _PAIR.fullmatch(last)

@@ -59,7 +59,8 @@ _REFERENCE = re.compile(
     rf"|(?<=[\].] ){_INITIALS}{_NAME}.{{0,300}}{_YEAR}"
     # "Smith J, Doe A. Title. J Harb. 2020;12(3):45-67."
     rf"|{_NAME}(?: {_NAME})? [A-Z]{{1,3}}(?:[,.]| et al)"
-    rf".{{0,300}}(?:{_YEAR}[^.]{{0,15}};\d|; {_YEAR}\.))"
+    # or "Doe A. Title. Paris: Publisher; 2020."
+    rf".{{0,300}}(?:{_YEAR}[^.]{{0,15}};\d{{1,4}}[(:]|: [^:;.]{{2,60}}; {_YEAR}\.))"
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uff60]")
