@@ -49,6 +49,8 @@ class LabelOptionsDict(TypedDict, total=False):
     # begin options
     retry_failed: bool
     """Ask again about rows whose failure is stored, such as refusals."""
+    same_host: bool
+    """Stop if a stored label comes from another host than the one asked."""
     requests_per_minute: float | None
     """Maximum requests per minute; by default the server's limit."""
     tokens_per_minute: float | None

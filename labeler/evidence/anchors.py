@@ -249,7 +249,7 @@ class Anchors(Displayed):
         """
         if not self.looks:
             raise UsageError(
-                "these anchors were never checked: labeler anchors check, or check(), asks again"
+                "these anchors were never checked: run labeler anchors check, or call check()"
             )
         asked = list(zip(*self.rounds, strict=True))
         may_be_first = [
@@ -273,9 +273,9 @@ class Anchors(Displayed):
     def shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
         """Return what the judge's change alone does to means of metrics, with intervals.
 
-        They are mean differences of the last answers from the first ones, over the :attr:`free`
-        records; there is none for a metric that fewer than 2 of them have in both, or before a
-        check.
+        Returns:
+            Mean differences of the last answers from the first ones, over the :attr:`free` records;
+            none before a check, and none for a metric with fewer than 2 values in both.
 
         Raises:
             UnknownName: there is no such metric.

@@ -80,7 +80,7 @@ class Exam(Displayed):
         against_rates: its rates, on the same copies.
         differences: how much more often the first judge is right, for each kind; ``None`` for
             fewer than 2 copies that both labeled.
-        why: why the first row or copy without a label has none; empty if all have one.
+        why: message of the first row or copy without a label; empty if all have one.
     """
 
     judge: str

@@ -221,6 +221,8 @@ _CAREFUL_GROWTH = 0.001
 _FEW = 12
 _CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
 """Shares of the limit at the previous excess between which growth is careful."""
+_PROOF = 100
+"""Requests after an excess that may show it to have been none."""
 _MEMORY, _DOUBT = 500, 100
 """Requests over which the usual share of errors is averaged; without errors, the ones before it."""
 _WATCH, _EXCESS = 60, 2
@@ -246,6 +248,7 @@ class Level:
         self._ceiling: float | None = None
         self._usual, self._counted = 0.0, 0
         self._first, self._further, self._watched_share = -_WATCH, 0, 0.0
+        self._excess = (0, 0)
 
     @property
     def is_full(self) -> bool:
@@ -262,6 +265,9 @@ class Level:
         if self._is_safe():
             self._usual -= self._usual / self._weight()
             self._counted += 1
+            further, watched = self._excess
+            if self._sent + 1 - self._reduced >= _PROOF and further < self._usually(watched):
+                self._ceiling = None
         self._sent += 1
         return self._sent
 
@@ -280,7 +286,7 @@ class Level:
         self._watched_share += share
         if self._further < self._usually(watched):
             return False
-        self._first = -_WATCH
+        self._excess, self._first = (self._further, watched), -_WATCH
         # Our load caused these, at a limit that only seemed safe.
         self._usual = max(0.0, self._usual - self._watched_share)
         far = not self._reduced or number - self._reduced <= _FAR_ROUNDS * self._limit

@@ -69,21 +69,31 @@ class ServedLabels:
 
     Args:
         notice: receives messages for people.
+        same_host: True to reject labels that another host gave.
     """
 
-    def __init__(self, notice: Callable[[str], object]) -> None:
-        self._notice = notice
+    def __init__(self, notice: Callable[[str], object], *, same_host: bool) -> None:
+        self._notice, self._same_host = notice, same_host
         self._elsewhere: dict[str, Counter[str]] = {}
         """Numbers of labels by the host that gave them, by the host that the run asks."""
         self._changed = set[str]()
 
     def check(self, judge: Judge, outcome: AnyOutcome) -> None:
-        """Compare a stored outcome with its judge."""
+        """Compare a stored outcome with its judge.
+
+        Raises:
+            UsageError: another host gave it, and the run rejects that.
+        """
         if isinstance(outcome, LabelFailure):
             return
         reply = outcome.reply
         own: str | None = getattr(judge, "host", None)
         if own and reply.host and _canonical(reply.host) != _canonical(own):
+            if self._same_host:
+                raise UsageError(
+                    f"--same-host: {reply.host} gave a stored label of these rows, and this run "
+                    f"asks {own}: give another --store, or run without --same-host"
+                )
             self._elsewhere.setdefault(own, Counter())[reply.host] += 1
         source: str | None = getattr(judge, "source", None)
         name = str(judge.spec)
@@ -100,7 +110,7 @@ class ServedLabels:
             listed = ", ".join(f"{count:,} from {host}" for host, count in others.most_common())
             self._notice(
                 f"stored labels of another host were used: {listed}, while this run asks {own}; "
-                "give another --store to ask it instead"
+                "give another --store to ask it instead, or --same-host to stop"
             )
         self._elsewhere.clear()
 
@@ -114,12 +124,14 @@ class LabelCache:
         retry_failed: True to repeat tasks with a lasting failure in the store.
         pending: find labels that are bought already and still to come.
         events: the run's events.
+        same_host: True to reject labels that another host gave than the one asked.
     """
 
     store: LabelStore
     retry_failed: bool = False
     pending: Mapping[str, PendingLabels] = field(default_factory=dict)
     events: RunEvents = field(default_factory=RunEvents)
+    same_host: bool = False
     served: ServedLabels = field(init=False)
     """Compares stored outcomes with their judges."""
     _waited: bool = field(default=False, init=False)
@@ -130,7 +142,7 @@ class LabelCache:
     They are kept in memory: a kill costs asking again."""
 
     def __post_init__(self) -> None:
-        self.served = ServedLabels(self.events.notice)
+        self.served = ServedLabels(self.events.notice, same_host=self.same_host)
 
     @property
     def is_new(self) -> bool:

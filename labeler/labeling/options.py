@@ -105,6 +105,9 @@ class RunOptions(StoreOptions):
     DOING: ClassVar = "labeling"
     """Name of the run in messages about its progress."""
 
+    same_host: Annotated[
+        bool, Option("Stop if a stored label comes from another host than the one asked.")
+    ] = False
     concurrency: Concurrency = 16
     requests_per_minute: Annotated[
         float | None, Option("Maximum requests per minute; by default the server's limit.")

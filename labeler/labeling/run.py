@@ -79,7 +79,7 @@ class Run:
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
         found = pending_labels(pending or store.directory)
-        self.cache = LabelCache(store, options.retry_failed, found, self.events)
+        self.cache = LabelCache(store, options.retry_failed, found, self.events, options.same_host)
         self._first = Pace(options.concurrency, self.limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
@@ -160,7 +160,11 @@ class Run:
         return traffic
 
     async def settled(self, tasks: Sequence[tuple[Judge, Task[Any]]]) -> list[Settled]:
-        """Judge tasks at once, within a job; return their outcomes under their rows' ids."""
+        """Judge tasks at once, within a job; return their outcomes under their rows' ids.
+
+        Raises:
+            UsageError: another host gave a stored record, and the run rejects that.
+        """
         if len(tasks) == 1:
             answers = [await self._answer(*tasks[0])]
         else:

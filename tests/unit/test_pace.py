@@ -184,6 +184,21 @@ def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
     assert answers == 1992
 
 
+def test_an_excess_is_forgotten_if_as_many_errors_are_usual_at_a_lower_level() -> None:
+    """Else others' errors, of which some come together by chance, slow the whole run."""
+    now = 0.0
+    level = Level(64, lambda: now)
+    numbers = [level.sent() for _ in range(60)]
+    assert sum(level.limited(number) for number in numbers[:13:4]) == 1
+    for number in range(100):
+        sent = level.sent()
+        assert not (number % 10 == 0 and level.limited(sent))
+    now = 100.0
+    for _ in range(8):
+        level.grow()
+    assert level.limit == 16
+
+
 def paced(limits: Limits | None = None, *, places: int = 4) -> tuple[Pace, list[str]]:
     """A pace in virtual time, and its notices."""
     notices = list[str]()

@@ -39,7 +39,7 @@ def test_labels_of_another_host_are_named_once_with_their_number() -> None:
     assert f"3 from 127.0.0.1:{stub.port}, while this run asks 127.0.0.1:{real.port}" in notice
 
 
-def test_the_commands_name_the_hosts(
+def test_the_command_names_the_hosts_or_stops(
     labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also in a rerun."""
@@ -49,7 +49,10 @@ def test_the_commands_name_the_hosts(
         for _ in range(2):
             code, _, err = labeler_command(*labeling(stub, some))
             assert (code, "another host" in err) == (0, False), err
+        code, _, err = labeler_command(*labeling(real, some), "--same-host")
+        assert (code, f"127.0.0.1:{stub.port} gave a stored label" in err) == (2, True), err
         code, _, err = labeler_command(*labeling(real, some))
+        assert not real.requests
     assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
 
 
