@@ -379,7 +379,10 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 # Parts next to <answer> that belong to the answer: others of a similar name, and HTML.
-_ANSWERS = r"answer\w*|response|result|output|final\w*|conclusion|title|summary|table|div|span|section|article|pre|code"
+_ANSWERS = (
+    r"answer\w*|response|result|output|final\w*|conclusion|title|summary"
+    r"|table|div|span|section|article|pre|code"
+)
 # Words that agents, Granite and a server that drops its model's tokens write around thoughts, and a
 # part before a part <answer>. "Thinking:" or "Final answer:" alone may be part of an answer.
 _IN_WORDS = re.compile(
