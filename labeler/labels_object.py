@@ -48,7 +48,7 @@ class Labels(Outcomes[Outcome]):
 
     Args:
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
-        name: name of the labels in tables and pages, such as that of their file.
+        name: name of the labels in tables and pages, such as their file's.
         cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were labeled.
 
@@ -74,7 +74,7 @@ class Labels(Outcomes[Outcome]):
         Raises:
             UnknownName: a threshold is not one of these.
             UsageError: no threshold is given, one is outside 0 to 1, or a label has no
-                probabilities, as from a judge that writes text.
+                probabilities, such as labels of a judge that writes text.
 
         Example:
             >>> labels.at(support=0.95).check(adherence=0.6).passed
@@ -365,7 +365,7 @@ VIEWS[LabelRecord] = View(_text, _html)
 
 
 class _Streamed(Sequence[Outcome]):
-    """Labels that are read from the beginning each time, as of a store."""
+    """Labels of a store or a large file, read from the beginning each time."""
 
     def __init__(self, path: str) -> None:
         self._path, self._state = path, source_state(path)

@@ -3,7 +3,7 @@
 Their texts are frozen, so a change of the system under test cannot move them. If the judge has not
 changed, its answers about one record are exchangeable: any order of them is as likely as the one
 that was seen. The test takes a record's answers apart into earlier and later ones, and compares the
-number of verdicts that differ between both parts with that of every other way to take them apart.
+number of verdicts that differ between both parts with every other way to take them apart.
 Counts of records add up; their exact distribution is a convolution. The judge's own noise needs no
 estimate: it makes all ways equally likely. Verdicts of one record may depend on each other in any
 way; records must not.
@@ -194,11 +194,11 @@ class Anchors(Displayed):
         """Rounds of the next check: two of the first one, later one."""
         return 2 if len(self.rounds) == 1 else 1
 
-    def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
+    def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - as for labeler.label
         """Ask the judge again, and compare with all its earlier answers.
 
         Args:
-            options: those of :func:`labeler.label`, such as ``judge`` and ``store``.
+            options: as for :func:`labeler.label`, such as ``judge`` and ``store``.
 
         Returns:
             The result. The answers are kept, here and in the file if there is one.
@@ -249,7 +249,7 @@ class Anchors(Displayed):
         """
         if not self.looks:
             raise UsageError(
-                "these anchors were never checked: labeler anchors check, or check(), asks again"
+                "these anchors were never checked: run labeler anchors check, or call check()"
             )
         asked = list(zip(*self.rounds, strict=True))
         may_be_first = [
@@ -273,9 +273,9 @@ class Anchors(Displayed):
     def shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
         """Return what the judge's change alone does to means of metrics, with intervals.
 
-        They are mean differences of the last answers from the first ones, over the :attr:`free`
-        records; there is none for a metric that fewer than 2 of them have in both, or before a
-        check.
+        Returns:
+            Mean differences of the last answers from the first ones, over the :attr:`free` records;
+            none before a check, and none for a metric with fewer than 2 values in both.
 
         Raises:
             UnknownName: there is no such metric.

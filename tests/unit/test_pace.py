@@ -302,7 +302,7 @@ def test_as_many_files_may_be_open_as_requests_need(monkeypatch: pytest.MonkeyPa
     for number in (32, 400):
         limiting.allow_connections(number)
     assert asked == [(864, 1000)]
-    with pytest.raises(UsageError, match="500 requests at once need 1064 open files.*allows 1000"):
+    with pytest.raises(UsageError, match=r"500 requests at once need 1064 open files.*allows 1000"):
         limiting.allow_connections(500)
 
 

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, FiniteFloat, StrictInt
 
@@ -168,17 +168,17 @@ _LEAST_MASS, _MOST_MASS = 0.8, 1.01
 """Sum of the probabilities of scores; servers round each."""
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
 """Quotation marks inside JSON strings are escaped, so this never matches within one."""
-_DIGITS = re.compile(rb"\d*")
+_NUMBER = re.compile(rb"\d{1,6}(?!\d)")
+_TWO_DIGITS = 10
 
 
 def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
-    """Return the probability of each score, as far as the tokens show it.
+    """Return the probability of each score, by the alternatives of the token that holds it.
 
-    A score of two digits may be one token or two. If a token that was not chosen may begin a longer
-    score (``1`` of ``10``), and no alternative in its place has two digits, the score that it would
-    have become is unknown, and so is the distribution. It is unknown, too, where much of the
-    probability is elsewhere, as in a score that a grammar forced, or where probabilities sum to
-    more than 1.
+    It is unknown where this token may hold a part of the score only: then alternatives are parts,
+    and a 1 might have become 10. A token of two digits shows that 10 is one. It is unknown, too,
+    where much of the probability is elsewhere, as in a score that a grammar forced, or where
+    probabilities sum to more than 1.
 
     Args:
         tokens: tokens of the whole answer, in order.
@@ -187,62 +187,38 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
 
     Returns:
         Probabilities by score, which need not add up to 1; ``None`` where the tokens do not hold
-        this score, once, the scale has negative scores, or the distribution is unknown.
+        this score, once, or the distribution is unknown.
     """
     found = list(_SCORE.finditer(b"".join(token.text for token in tokens)))
     if len(found) != 1 or int(found[0][1]) != score or scale.start < 0:
         return None
-    known, before, reached = defaultdict[bytes, list[float]](list), b"", 1.0
-    for chosen, *others in _alternatives(tokens, found[0].start(1)):
-        merges = any(len(one.digits) > 1 for one in (chosen, *others))
-        for digits, ends, probability in others:
-            may_go_on = digits and not (merges or ends) and _may_grow(before + digits, scale)
-            if may_go_on and probability:
-                return None
-            known[before + digits].append(reached * probability)
-        before, reached = before + chosen.digits, reached * chosen.probability
-        if chosen.ends or not _may_grow(before, scale):
+    start, known = found[0].start(1), defaultdict[int, list[float]](list)
+    for token in tokens:
+        if start < len(token.text):
             break
-    known[before].append(reached)
-    likely = {value: math.fsum(known.get(b"%d" % value, ())) for value in scale}
+        start -= len(token.text)
+    lead = token.text[:start]
+    numbers = [
+        (_number(text, lead), math.exp(logprob))
+        for text, logprob in ((token.text, token.logprob), *token.others)
+    ]
+    for number, probability in numbers:
+        known[number].append(probability)
+    is_whole = scale.stop <= _TWO_DIGITS or max(known) >= _TWO_DIGITS
+    likely = {value: math.fsum(known[value]) for value in scale if value in known}
+    if numbers[0][0] != score or not is_whole:
+        return None
     if not _LEAST_MASS <= math.fsum(likely.values()) <= _MOST_MASS:
         return None
     return {value: min(1.0, p) for value, p in likely.items() if p > 0}
 
 
-class _Alternative(NamedTuple):
-    """A token of a number: its digits, True if these are the last ones, and its probability."""
-
-    digits: bytes
-    ends: bool
-    probability: float
-
-
-def _alternatives(tokens: Sequence[Token], start: int) -> Iterator[list[_Alternative]]:
-    """Yield the alternatives of each token from a score on, the chosen one first.
-
-    Args:
-        tokens: tokens of the whole answer.
-        start: offset of the score; white space before it is optional.
-    """
-    for token in tokens:
-        lead, start = token.text[: max(0, start)], start - len(token.text)
-        if start >= 0:
-            continue
-        found = []
-        for text, logprob in ((token.text, token.logprob), *token.others):
-            begins = bool(lead) and text.startswith(lead)
-            rest = text[len(lead) :] if begins else text if lead.strip() else text.lstrip()
-            match = _DIGITS.match(rest)
-            digits = match[0] if match else b""
-            found.append(_Alternative(digits, len(digits) < len(rest), math.exp(logprob)))
-        yield found
-
-
-def _may_grow(number: bytes, scale: range) -> bool:
-    """Return True if a longer score of a scale may begin with this number."""
-    longest = len(b"%d" % (scale.stop - 1))
-    return 0 < len(number) < longest and 0 < int(number) * 10 < scale.stop
+def _number(text: bytes, lead: bytes) -> int:
+    """Return the number with which a token goes on after the text before the score, else -1."""
+    begins = bool(lead) and text.startswith(lead)
+    rest = text[len(lead) :] if begins else text if lead.strip() else text.lstrip()
+    match = _NUMBER.match(rest)
+    return int(match[0]) if match else -1
 
 
 def expected_score(distribution: Mapping[int, float]) -> Fraction:
