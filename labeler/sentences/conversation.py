@@ -374,16 +374,21 @@ _MARK = re.compile(
     rf"(?P<open><{_THOUGHTS}>|<unused94>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>"
     rf"|<\|channel>\s*thought\b|<\|channel\|>\s*(?:analysis|commentary){_MESSAGE})"
     rf"|(?P<close></{_THOUGHTS}>|<unused95>|\[/THINK\]|◁/think▷|<\|end_(?:of_thought|thinking)\|>"
-    rf"|<channel\|>|<\|channel\|>\s*final{_MESSAGE})"
+    rf"|<channel\|>(?=\s*\S)|<\|channel\|>\s*final{_MESSAGE})"
     rf"|(?P<whole>{_DETAILS})|(?P<code>`+|(?:^|(?<=\n))[ ]{{0,3}}~{{3,}})",
     re.IGNORECASE,
+)
+# Parts next to <answer> that belong to the answer: others of a similar name, and HTML.
+_ANSWERS = (
+    r"answer\w*|response|result|output|final\w*|conclusion|title|summary"
+    r"|table|div|span|section|article|pre|code"
 )
 # Words that agents, Granite and a server that drops its model's tokens write around thoughts, and a
 # part before a part <answer>. "Thinking:" or "Final answer:" alone may be part of an answer.
 _IN_WORDS = re.compile(
     r"\s*+\**(?:Thought:.*?\n[^\w\n]{0,9}Final Answer:"
     r"|(?:assistant)?analysis(?:(?=\S)(?![:,.;-])|\n).*?assistantfinal"
-    r"|<(?!answer)(?P<tag>[a-z_]{3,30})>(?>.*?</(?P=tag)>)(?=\s*<answer>)"
+    rf"|<(?!(?:{_ANSWERS})\b)(?P<tag>[a-z_]{{3,30}})>(?>.*?</(?P=tag)>)(?=\s*<answer>)"
     r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)[\s*]*",
     re.DOTALL,
 )
@@ -398,7 +403,7 @@ def without_thoughts(text: str) -> str:
     without a closing one begins a thought up to the end.
     """
     if in_words := _IN_WORDS.match(text):
-        return text[in_words.end() :].strip()
+        text = text[in_words.end() :].strip()
     if not any(mark in text for mark in _FIRST):
         return text
     marks = list(_MARK.finditer(text))

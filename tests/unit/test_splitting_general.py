@@ -92,6 +92,7 @@ SHAPES = {
     "pipes without a frame": "a | b\n--- | ---\n¦x. Y | 2",
     "log": "2026-01-02 10:00:01 Job 1. Failed.\n¦[WARN] Slow. Bye.\n¦10:00 | x. Y",
     "times alone": "1\n00:00:01,000 --> 00:00:02,000\n- Hello.\n\n¦2\n00:00:03,000 --> x",
+    "schedule": "10:00 - 11:00\n¦- Coffee\n¦- Tea. ¦It is hot.",
     "labels": "name: x\n¦age: 3\n¦note: It is.",
     "fields": "Title: A thing\n¦Text: It is. ¦So it is.",
     "reference": "Doe, J. (2020). A title. Paris: Pub.\n¦[3] J. Doe. A title. 2021. Pub.",

@@ -250,7 +250,8 @@ def _continues(text: str, first: Line, last: Line, line: Line, *, is_wrap: bool)
         return last is first and before.isdigit()
     is_bare = last.kind in {"item", "log"} and not _LETTER.search(before)
     if line.kind == "item" and last.kind == "log":
-        return is_bare  # "- Who is it?" below the time of a subtitle
+        # "- Who is it?" below the number and time of a subtitle, not below the time of a schedule.
+        return is_bare and first.kind != "log" and "-->" in before
     if line.kind != "plain" or first.kind not in _RUNNING:
         return False
     if is_bare or last.kind == "log" or before.endswith(_COMPLETE):
