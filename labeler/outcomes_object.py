@@ -76,6 +76,9 @@ class Outcomes(Framed, Displayed, Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._outcomes)
 
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self._outcomes)  # where ids are whole numbers, positions are rejected
+
     def __contains__(self, value: object) -> bool:
         """Return whether a row has this id, or this is one of the outcomes."""
         return value in (self._positions if isinstance(value, str) else self._outcomes)
