@@ -374,7 +374,7 @@ def place_of(
         kind: what the entries are, such as ``record``.
         key: the id, position or slice.
         entries: each with an id.
-        positions: returns those of all ids.
+        positions: returns the positions of all ids.
         numbers: returns the ids that came as whole numbers.
 
     Raises:

@@ -48,7 +48,7 @@ class Labels(Outcomes[Outcome]):
 
     Args:
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
-        name: name of the labels in tables and pages, such as that of their file.
+        name: name of the labels in tables and pages, such as their file's.
         cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were labeled.
 

@@ -44,7 +44,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
     Args:
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
-        name: name of the outcomes in tables and pages, such as that of their file.
+        name: name of the outcomes in tables and pages, such as their file's.
         cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were judged.
     """
@@ -75,6 +75,9 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._outcomes)
+
+    def __reversed__(self) -> Iterator[T]:
+        return reversed(self._outcomes)  # where ids are whole numbers, positions are rejected
 
     def __contains__(self, value: object) -> bool:
         """Return whether a row has this id, or this is one of the outcomes."""
@@ -238,7 +241,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
         Args:
             thresholds: thresholds by metric id, for ids that are not Python names.
-            against: outcomes of another run of the same rows, such as that of the main branch.
+            against: outcomes of another run of the same rows, such as the main branch's.
             max_drop: the most by which the mean of the pairs may be worse than in ``against``, by
                 metric id; a number is for each metric with a threshold, or else ``adherence``.
             on: ``point`` checks the mean, ``interval`` the worse end of its interval.

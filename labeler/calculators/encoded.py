@@ -60,6 +60,10 @@ class Encoded:
         return self.of(self.codes, list(map(function, self.values)), is_distinct=False)
 
 
+_FEW = 4
+"""Pairs of values are counted without sorting if at most so many are possible for each row."""
+
+
 def joint_codes(first: Encoded, *others: Encoded) -> tuple[Codes, int]:
     """Return codes that rows share whose codes are equal in each column, and their number."""
     codes, size = first.codes, first.size
@@ -68,18 +72,12 @@ def joint_codes(first: Encoded, *others: Encoded) -> tuple[Codes, int]:
         if possible <= _FEW * len(both):  # sorting takes ten times as long
             present = np.zeros(possible, dtype=bool)
             present[both] = True
-            codes, size = (
-                (np.cumsum(present, dtype=np.int32) - 1)[both],
-                int(np.count_nonzero(present)),
-            )
+            size = int(np.count_nonzero(present))
+            codes = (np.cumsum(present, dtype=np.int32) - 1)[both]
         else:
             distinct, inverse = np.unique(both, return_inverse=True)
             codes, size = inverse.astype(np.int32), len(distinct)
     return codes, size
-
-
-_FEW = 4
-"""Possible pairs of values to a row, at most, that are counted without sorting."""
 
 
 def combined(first: Encoded, second: Encoded, *others: Encoded) -> Encoded:

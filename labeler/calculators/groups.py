@@ -39,7 +39,8 @@ _EXACT = 1 << 53
 def group_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the name of each group, by the text of :func:`group_key`.
 
-    A text is its own name. It stands in quotes if another group has that name, or could have it.
+    A text is its own name, True and False in lower case. It stands in quotes if another group has
+    that name, or could have it.
     """
     plain = {key: _plain_name(key) for key in keys}
     counts = Counter(plain.values())

@@ -114,7 +114,7 @@ class MeasuredOutcomes:
         Args:
             by: name of a metadata column.
             intervals: settings of the intervals of means.
-            watch: passes the rows of single records on.
+            watch: passes the rows of single records on; it gets a numbers file's worst rows alone.
 
         Raises:
             UnknownName: as for :meth:`rows`.

@@ -349,18 +349,20 @@ class NumbersFile:
 
     def least_supported(self) -> Iterator[MetricsRow]:
         """Yield the first two ids of each share of support; see :class:`CountedRows`."""
-        own = {m.id: self._complete(m) for m in self.metrics if m.id in {SUPPORTED, SHARE}}
-        if len(own) < 2:  # noqa: PLR2004 - both are needed
+        chosen = {metric.id: metric for metric in self.metrics}
+        if not chosen.keys() >= {SUPPORTED, SHARE}:
             return
+        supported, share = (self._complete(chosen[name]) for name in (SUPPORTED, SHARE))
         ids, label, model = self._column("id"), self._column("label"), self._answered
+        lacking = np.flatnonzero(supported.where(lambda ratio: ratio == 0))
         found = list[int]()
-        lacking = np.flatnonzero(own[SUPPORTED].where(lambda one: one == 0))
-        for _, places in split(combined(label, model, own[SHARE]), lacking):
-            found += sorted(places[np.unique(ids.codes[places], return_index=True)[1]])[:2]
-        first = np.array(sorted(found), dtype=np.int64)
-        cells = (one.listed(first) for one in (ids, label, model, *own.values()))
+        for _, places in split(combined(label, model, share), lacking):
+            _, first_of_id = np.unique(ids.codes[places], return_index=True)
+            found += np.sort(places[first_of_id])[:2].tolist()
+        columns = (ids, label, model, supported, share)
+        cells = (one.listed(np.array(sorted(found), dtype=np.int64)) for one in columns)
         for id_, by, answered, *ratios in zip(*cells, strict=True):
-            metrics = dict(zip(own, ratios, strict=True))
+            metrics = dict(zip((SUPPORTED, SHARE), ratios, strict=True))
             yield MetricsRow(str(id_), metrics, by, "", answered=answered)
 
     def fill(

@@ -266,10 +266,11 @@ class WorstRecords(Displayed, list[WorstRecord]):
         """One sentence on the number of records with an unsupported sentence."""
         if not self.total:
             return str(Headline("No labels.", failed=self.failed))
+        failed = f"; {plural(self.failed, 'row')} failed" if self.failed else ""
         if self.unjudged == self.total:
-            return "No answer has a verdict."
+            return f"No answer has a verdict{failed}."
         if self.total == 1 and not self.lacking:
-            return "The only answer has no unsupported sentence."
+            return f"The only answer has no unsupported sentence{failed}."
         noun = plural(self.total, "answer")
         if len(self.ways) > 1:
             noun = f"{plural(self.total, 'label')} of {len(self.ways)} judge configurations"
@@ -277,8 +278,7 @@ class WorstRecords(Displayed, list[WorstRecord]):
         found = f"{counted} of {noun} {have(self.lacking or 1)} an unsupported sentence"
         if self.unjudged:
             found += f"; {self.unjudged:,} {have(self.unjudged)} no verdict"
-        if self.failed:
-            found += f"; {plural(self.failed, 'row')} failed"
+        found += failed
         if len(self) < self.lacking:
             found += f"; the {len(self) if len(self) > 1 else 'one'} with the least support"
         return f"{found}{':' if self.lacking else '.'}"
@@ -360,7 +360,8 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     signatures: dict[str, None] = {}
     lacking = unjudged = total = failed = 0
     rows = DistinctRows(map(DistinctOutcome.of, records_of(outcomes, "label")))
-    for position, (*_, outcome) in enumerate(rows):
+    for position, row in enumerate(rows):
+        outcome = row.outcome
         if isinstance(outcome, LabelFailure):
             failed += 1
             continue

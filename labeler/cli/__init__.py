@@ -133,7 +133,7 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
     return get_command(single)
 
 
-def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - those of typer
+def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - as typer takes them
     settings["context_settings"] = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, **settings)
 

@@ -106,8 +106,7 @@ class _Sums(NamedTuple):
 class LabelDiff(Displayed):
     """The differences between two sets of labels, and the changes of the metrics.
 
-    Iterate over it for the differences of every pair, in A's order. Sums are made at their first
-    use.
+    Iterate over it for the differences of every pair, in A's order. Sums are made when first used.
 
     Attributes:
         a: the labels to start from.

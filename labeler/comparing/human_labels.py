@@ -47,8 +47,10 @@ SENTENCE_FIELDS = (*DOCUMENT_FIELDS, *RESPONSE_FIELDS)
 OVERALL = "overall_supported"
 
 VERDICTS = {
-    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "y", "wahr", "vrai", "verdadero"), True),
-    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "n", "falsch", "faux", "falso"), False),
+    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes", "y"), True),
+    **dict.fromkeys(("wahr", "vrai", "verdadero", "vero", "verdadeiro", "waar"), True),
+    **dict.fromkeys(("0", "0.0", "0,0", "false", "no", "n"), False),
+    **dict.fromkeys(("falsch", "faux", "falso", "onwaar"), False),
 }
 """Words for yes and no, in lower case, also those that a spreadsheet makes of TRUE and FALSE."""
 _FRAME = ("id", "sentence", "annotator", "field", "value")
@@ -240,10 +242,10 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
         return
     wanted, example = ("response", "a") if field in RESPONSE_FIELDS else ("document", "0a")
     if _place(sentence) != wanted:
+        found = f"{sentence!r:.40}" if sentence else "empty"
         raise UsageError(
-            f"{where}: {field!r} speaks of a sentence of a {wanted}, and 'sentence' is "
-            f"{repr(sentence)[:40] if sentence else 'empty'}; give its key, such as {example} "
-            "(labeler show prints all)"
+            f"{where}: {field!r} speaks of a sentence of a {wanted}, and 'sentence' is {found}; "
+            f"give its key, such as {example} (labeler show prints all)"
         )
 
 

@@ -3,7 +3,7 @@
 Their texts are frozen, so a change of the system under test cannot move them. If the judge has not
 changed, its answers about one record are exchangeable: any order of them is as likely as the one
 that was seen. The test takes a record's answers apart into earlier and later ones, and compares the
-number of verdicts that differ between both parts with that of every other way to take them apart.
+number of verdicts that differ between both parts with every other way to take them apart.
 Counts of records add up; their exact distribution is a convolution. The judge's own noise needs no
 estimate: it makes all ways equally likely. Verdicts of one record may depend on each other in any
 way; records must not.
@@ -194,11 +194,11 @@ class Anchors(Displayed):
         """Rounds of the next check: two of the first one, later one."""
         return 2 if len(self.rounds) == 1 else 1
 
-    def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
+    def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - as for labeler.label
         """Ask the judge again, and compare with all its earlier answers.
 
         Args:
-            options: those of :func:`labeler.label`, such as ``judge`` and ``store``.
+            options: as for :func:`labeler.label`, such as ``judge`` and ``store``.
 
         Returns:
             The result. The answers are kept, here and in the file if there is one.

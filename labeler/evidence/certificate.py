@@ -131,7 +131,7 @@ class Certificate(Displayed):
 
     @property
     def failed_goal(self) -> bool:
-        """True if the value is below that of ``at_least``, or is too close to tell."""
+        """True if the value is below ``at_least``, or too close to it."""
         return self.goal.at_least is not None and self.interval[0] < self.goal.at_least
 
     @property

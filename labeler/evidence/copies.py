@@ -316,7 +316,7 @@ class Asking:
     def __call__(
         self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
     ) -> list[Outcome]:
-        """Return the outcome for each row, in order; those of copies stay in :data:`COPIES`."""
+        """Return the outcome for each row, in order; copies stay in :data:`COPIES`."""
         import labeler  # noqa: PLC0415 - the front door, which is above
 
         if not rows:

@@ -178,7 +178,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
 
     Args:
         rows: as for :func:`labeler.open_rows`; ``n`` of them are used.
-        options: those of one judge in :func:`labeler.label`; ``n`` copies of each kind, as far as
+        options: as for one judge in :func:`labeler.label`; ``n`` copies of each kind, as far as
             sentences allow it; ``against`` is another judge, compared on copies
             of the sentences that both call supported.
 
@@ -258,7 +258,7 @@ def _copies(kind: Kind, targets: Sequence[copies.Target]) -> Iterator[_Copy]:
 
 
 def _verdicts(ask: copies.Asking, every: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
-    """Ask about all copies; those of the same again under another trial."""
+    """Ask about all copies; about unchanged ones again, under another trial."""
     found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):
         asked = [one for one in every if (one.kind.name == AGAIN) == again]

@@ -119,7 +119,7 @@ class Looks:
     """The looks at a population so far, and the design of the next one.
 
     The ratio is ``sum(weights * tops) / sum(weights * bottoms)`` with 0 <= top <= bottom <= 1.
-    Nothing about a look follows from its own answers: forecasts, chances and stakes are those of
+    Nothing about a look follows from its own answers: forecasts, chances and stakes come from
     the looks before. ``low`` and ``high`` are the interval, and ``value`` is the estimate; before
     the first look it is the judge's.
 

@@ -157,7 +157,7 @@ class Plan(Displayed):
 
     @property
     def needed(self) -> int:
-        """About how many more sentences must be read, those of this plan included."""
+        """About how many more sentences must be read, with the sentences of this plan."""
         units = self._next()[2] if self._looks.unread.any() else 0
         least = min(FEWEST_CHECKS, self.units.sentences) - len(self.answers)
         each = self.units.sentences / len(self.units.units)
@@ -172,7 +172,7 @@ class Plan(Displayed):
             answers: yes or no by record id and sentence key, for the sentences of this plan, or
                 for its first ones up to any: the next plan begins with the others. Those of
                 earlier looks may be repeated. See :mod:`labeler.evidence.units` for what is asked.
-            second: second readings of some of the sentences, best those of :attr:`again`.
+            second: second readings of some of the sentences, best of :attr:`again`.
             who: names of the people who answered.
 
         Returns:

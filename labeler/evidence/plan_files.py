@@ -158,8 +158,8 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
 def read_answers(path: str | Path, plan: Plan) -> Readings:
     """Read people's answers to a plan: a CSV file of them, or a file of corrections.
 
-    Corrections also speak of other sentences than those of the plan, which do not count; nor do
-    those after the first sentence without a correction.
+    Corrections of sentences outside the plan do not count, nor do any after the first sentence
+    without a correction.
     """
     units, how = plan.units, plan.units.how
     if not is_corrections_file(path):

@@ -248,8 +248,9 @@ def allow_connections(number: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
     except (OSError, ValueError):
+        highest = allowed if most == resource.RLIM_INFINITY else most
         raise UsageError(
-            f"{number} requests at once need {needed} open files, and the system allows {allowed}: "
+            f"{number} requests at once need {needed} open files, and the system allows {highest}: "
             "give a lower --concurrency, or raise the limit (ulimit -n)"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Optional parts, one package each, declared as entry points like those of other distributions.
+"""Optional parts, one package each, declared as entry points, as in other distributions.
 
 They import the core, never each other; the core finds them by name only.
 """

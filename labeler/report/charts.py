@@ -132,7 +132,7 @@ def histogram(
         metric: the metric's id.
         values: its values, at least one.
         name: prefix of the ids in the drawing, unique in the page.
-        filters: filters added to that of a bar.
+        filters: filters added to a bar's.
         small: whether it is one of several charts in a row.
     """
     rows = count_bins(values)

@@ -67,7 +67,7 @@ def write_comparison(
     Args:
         found: the comparisons.
         path: the file of the page; ``-A.html`` and so on end the names of the reports, or ``-A``
-            that of a folder for a report of more than 10,000 records.
+            the name of a folder for a report of more than 10,000 records.
         outcomes: the labels of each set by its letter, to be read once more. A set that is not
             there has no report, and the page none of its texts.
 

@@ -135,8 +135,8 @@ def _response(sentences: Sequence[Sentence], documents: int) -> list[View]:
 def label_view(record: LabelRecord) -> View:
     """Return a label of any profile as JSON.
 
-    ``support`` has each judged response sentence by key. The ``verdict`` on a claim is that of the
-    documents; on a claim of the reference answer, that of the response.
+    ``support`` has each judged response sentence by key. The documents give the ``verdict`` on a
+    claim; the response gives it on a claim of the reference answer.
     """
     label = record.label
     claims = label.response_claims if isinstance(label, ClaimsLabelingOutput) else None

@@ -368,10 +368,6 @@ class Database:
         self.all("VACUUM")
         self.all("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def checkpoint(self) -> None:
-        """Move what the log holds to the file, as far as no reader is in the way."""
-        self.all("PRAGMA wal_checkpoint(PASSIVE)")
-
     def close(self) -> None:
         """Close the connection; calling it again has no effect."""
         with self._lock:

@@ -91,8 +91,7 @@ class DiskStore(LabelStore):
         self._writer: Writer | None = None
         try:
             if create:
-                checkpoint = self._database.checkpoint
-                self._writer = Writer(self.directory, notice or _LOG.warning, checkpoint)
+                self._writer = Writer(self.directory, notice or _LOG.warning)
         except BaseException:
             self._database.close()
             raise
@@ -245,7 +244,10 @@ _GROUP = 500
 _DELAY = 0.005
 """Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
 _CHECKPOINT = 5.0
-"""Seconds between moves of rows from the log to the file, which may be copied without its log."""
+"""Seconds after which a commit moves all rows from SQLite's log to the file, which may be copied
+without its log. If that fails, they are safe in the log."""
+_LOG_PAGES = 1000
+"""Pages of the log after which a commit does so earlier; SQLite's default."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 """Seconds until the next attempt to write; pauses double up to this."""
@@ -266,19 +268,14 @@ class Writer:
         directory: of the store, whose file was checked; without one, diskcache makes it.
         notice: called on the writer's thread when labels have to wait, when that ends, or when
             labels are lost.
-        checkpoint: moves rows from the log to the file, every few seconds.
 
     Raises:
         StoreError: the file cannot be written.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        notice: Callable[[str], None],
-        checkpoint: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._directory, self._notice, self._checkpoint = directory, notice, checkpoint
+    def __init__(self, directory: Path, notice: Callable[[str], None]) -> None:
+        self._directory, self._notice = directory, notice
+        self._checkpoint_due = time.monotonic()
         with translated_errors(directory):
             self._cache: Any = diskcache.Cache(
                 str(directory), timeout=database.LOCK_TIMEOUT, disk=BytesDisk, **SETTINGS
@@ -322,13 +319,8 @@ class Writer:
                 time.sleep(_DELAY)
 
     def _run(self) -> None:
-        due = time.monotonic()
         while rows := self._next_rows():
             self._save(rows)
-            if time.monotonic() >= due:  # SQLite itself waits for a thousand pages
-                due = time.monotonic() + _CHECKPOINT
-                with suppress(StoreError, UsageError):  # the rows are safe in the log
-                    self._checkpoint()
         self._disconnect()
 
     def _next_rows(self) -> list[_Queued]:
@@ -377,6 +369,12 @@ class Writer:
         """Write rows in one transaction, then resolve their futures."""
         # diskcache skips the settings of a new connection that it cannot read.
         self._cache.reset("sqlite_synchronous", SETTINGS["sqlite_synchronous"], update=False)
+        now = time.monotonic()
+        pages = _LOG_PAGES
+        if now >= self._checkpoint_due:
+            self._checkpoint_due, pages = now + _CHECKPOINT, 1
+        # On this connection, because on the readers' one a slow disk would stop the whole run.
+        self._cache.reset("sqlite_wal_autocheckpoint", pages, update=False)
         with self._cache.transact():
             new = [bool(write()) for write, _ in rows]
         for (_, saved), is_new in zip(rows, new, strict=True):

@@ -112,9 +112,9 @@ def test_the_numbers_of_failures_and_runs_are_those_of_the_code() -> None:
         f"asked up to {settings['max_attempts'].default} times",
         f"After {Limits().max_outage / 60:.0f} minutes without an answer",
         f"finish for up to {GRACE_SECONDS:.0f} s",
-        f"After {FIRST_ROWS} rows that ended alike",
+        f"After {FIRST_ROWS} rows that failed with the same status, code and reason",
         f"{ROWS_OF_THEIR_OWN} such rows without a label stop",
-        f"after {ROWS_BETWEEN_LABELS} rows that ended alike with no label between",
+        f"after {ROWS_BETWEEN_LABELS} rows that failed in one way with no label between",
     ):
         assert text in said, text
 

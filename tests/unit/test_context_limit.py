@@ -12,6 +12,7 @@ import pytest
 import labeler
 from labeler import EmbeddedJudge, OpenAIJudge
 from labeler.errors import UsageError
+from labeler.judges.openai.error_rules import ObservedError, explain
 from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import find_price, given_price
 from labeler.labeling.estimate import Unasked
@@ -99,6 +100,24 @@ def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
     assert (failure.reason, failure.attempts) == ("context_length", 1)
     assert ": the server names 8192 tokens; give it fewer documents" in failure.message
     assert re.search(r"the prompt has about \d+,\d+ tokens$", failure.message)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("prompt is too long: 210000 tokens > 200000 maximum", "200000"),
+        ("input length and `max_tokens` exceed context limit: 18824 + 21333 > 200000", "200000"),
+        ("'max_tokens' is too large: 8192. This model's maximum context length is 4096", "4096"),
+        ("too many tokens: size limit exceeded by 11326 tokens", ""),
+        ("context length: the limit of 128k tokens", ""),
+        ("context length " + "1" * 90_000, ""),
+    ],
+)
+def test_the_figure_is_the_limit_or_none(words: str, named: str) -> None:
+    """Not what was sent, a sum's term or an excess; found in time that grows with the text."""
+    observed = ObservedError("status", status=400, message=words)
+    found = re.search(r"the server names (\d+)", explain(observed, timeout=1))
+    assert (found[1] if found else "") == named
 
 
 def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:

@@ -156,7 +156,8 @@ def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence(
     ("outcomes", "conclusion"),
     [
         ([FAILED, FAILED], "No labels. 1 row failed."),
-        (labels("-"), "No answer has a verdict."),
+        ([*labels("-"), FAILED], "No answer has a verdict; 1 row failed."),
+        ([*labels("S"), FAILED], "The only answer has no unsupported sentence; 1 row failed."),
         (labels("-S"), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
         ([*labels("H"), FAILED], "1 of 1 answer has an unsupported sentence; 1 row failed:"),
         (

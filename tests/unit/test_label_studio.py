@@ -163,7 +163,7 @@ def test_what_was_not_answered_or_is_of_other_labels_is_told() -> None:
     assert found.ignored == ["task 1: speaks of a label that is not there"]
     done = answered()
     done["data"]["response"][0]["text"] += "!"
-    assert imported(done).ignored[0].endswith("its sentences are not those of the label")
+    assert imported(done).ignored[0].endswith("its sentences differ from the label's")
 
 
 @pytest.mark.parametrize("exported", [{}, None, "text", [1], [{}], [{"data": 3, "fields": 3}]])

@@ -1,6 +1,6 @@
 """A client of OpenAI's Batch API, or any server that speaks it: files in, files out, half price.
 
-The requests are those of the online judge. Every response of the server is validated here.
+The requests equal the online judge's. Every response of the server is validated here.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def import_answers(
     content, or is as new.
 
     Args:
-        tasks: those of an export, see :func:`read_tasks`.
+        tasks: of an export, see :func:`read_tasks`.
         outcomes: the labels that were exported.
         events: the content of the corrections file.
         now: returns the current time, for answers without a time.
@@ -185,7 +185,7 @@ def import_answers(
             imported.ignored.append(f"{where}: speaks of a label that is not there")
             continue
         if any(data.get(name) != shown for name, shown in shown_sentences(record).items()):
-            imported.ignored.append(f"{where}: its sentences are not those of the label")
+            imported.ignored.append(f"{where}: its sentences differ from the label's")
             continue
         annotations = map(object_of, list_of(task.get("annotations")))
         given = [one for one in annotations if one.get("was_cancelled") is not True]

@@ -60,7 +60,7 @@ class _ClassicEnglish(PunktLanguageVars):  # type: ignore[misc]  # nltk has no t
 
 
 class _Token(PunktToken):  # type: ignore[misc]  # nltk has no types
-    """A token whose patterns have no time limit, like those of the language above.
+    """A token whose patterns have no time limit, as in the language above.
 
     nltk stops each match after five seconds on the clock, so that the same text would be split on
     one machine and not on another. All of these patterns are linear.

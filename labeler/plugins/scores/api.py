@@ -98,7 +98,7 @@ def score(rows: RowSource, options: ScoreOptions) -> ScoreRun:
 
     Args:
         rows: as for :func:`open_rows`.
-        options: those of :func:`iter_scores`.
+        options: as for :func:`iter_scores`.
 
     Returns:
         Score records and failures, in input order, with their table, gates, page and file.

@@ -49,7 +49,7 @@ class Scores:
         self._known.setdefault(key, Configuration(*key)).add(outcome, signature.trial)
 
     def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
-        """Return the metrics of the criteria with scores, or those of them with ids.
+        """Return the metrics of the criteria with scores; with ids, only these metrics.
 
         Criteria of one name have the scale that holds all of theirs.
         """

@@ -1,6 +1,6 @@
 """Spans of exported traces: the formats that hold them, and the attributes that describe them.
 
-Exported objects are those of OTLP JSON (OpenTelemetry's exporters and collectors, Phoenix's
+Exported objects are OTLP JSON (OpenTelemetry's exporters and collectors, Phoenix's
 ``otlpv1``), of Phoenix (its REST interface, ``get_spans_dataframe``, also OpenTelemetry's console
 exporter), of MLflow (``Trace.to_json``, ``search_traces``), of Langfuse (blob storage, the API;
 a trace is the root of its observations), of LangSmith (runs) and of Logfire (records). Names of
