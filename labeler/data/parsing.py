@@ -28,10 +28,7 @@ from labeler.sentences.example import Example
 REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
 _FIELDS = frozenset(Example.model_fields)
-_LACKS: Mapping[str, Callable[[object], bool]] = {
-    **dict.fromkeys(_FIELDS, is_missing),
-    "reference": is_absent,
-}
+_LACKS = dict.fromkeys(_FIELDS, is_missing) | {"reference": is_absent}
 """For each field, a function that returns True for a value that stands for none."""
 _CONVERSATION = ("history", "tool_outputs")
 """Columns that are metadata unless a prompt shows them."""

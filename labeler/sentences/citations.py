@@ -142,9 +142,7 @@ _BEHIND = (
     r"|(?<=[\u3040-\u30ff\u3400-\u9fff])(?<![米里尺寸厘ルチ])|(?:(?<=[^\W\d_]{2})|(?<=\)))"
     rf"(?!(?:<sup>)?[²³23](?![{_SMALL}0-9])))"
 )
-_ATTRIBUTE = (
-    rf"<{_WORDS['tags']}\s{_WORDS['attributes']}\s?=\s?[\"']?{_NUMBER}[\d,:\s-]{{0,60}}[\"']?\s?"
-)
+_ATTRIBUTE = rf"<{_WORDS['tags']}\s{_WORDS['ids']}\s?=\s?[\"']?{_NUMBER}[\d,:\s-]{{0,60}}[\"']?\s?"
 IN_TAG = (
     rf"<{_WORDS['tags']}>\s?\[?{_NUMBER}{_MORE}\]?\s?</{_WORDS['tags']}>|</co:\s?\d[^<>\n]{{0,100}}>"
     rf"|{_ATTRIBUTE}/>"
@@ -181,8 +179,7 @@ _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
 HEADING = re.compile(
-    rf"\W{{0,8}}(?:list of )?(?:{_WORDS['titles']}|(?P<links>{_WORDS['links']}))"
-    r"(?: (?:used|cited|consulted))?"
+    rf"\W{{0,8}}(?:list of )?{_WORDS['titles']}(?: (?:used|cited|consulted))?"
     r"[*_】\])]{0,4}\s{0,4}"
     r"(?:\|\s{0,4}(?=\n))?"
     r"(?:(?P<end>[:：\n]|[–—-]\s)[*_\s]{0,8}(?P<rest>.*)|\Z)",
@@ -199,21 +196,16 @@ _BY_MARK = re.compile(
     rf"[\s>*_-]{{0,8}}(?P<mark>{_MARK_FIRST})[\s:.*_]{{0,8}}"
     r"(?=(?P<link>https?:|\S{1,80}\.(?:pdf|docx?|md|html?|txt)\b)?)(?P<next>.)"
 )
-_AUTHOR = r"[^\W\d_][\w’'-]{1,30}(?:, [A-Z]{1,2}\.| [A-Z]{1,2}[.,](?=.{0,300}\b(?:19|20)\d\d))"
-"""Doe, A. or Doe A. with a year; Vitamin D is none."""
 ENTRY = re.compile(
     rf"[\s>]{{0,8}}(?:\||(?:[-+*•·–‣]|\(?\d{{1,3}}[.)])\s"
     rf"|[*_]{{0,3}}(?:{_MARK_FIRST}|https?:|www\.|<a |[\"“„«「『《_]"
-    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d|{_AUTHOR}))"
+    rf"|(?:{_NAME}|{_OTHER_NAME})\s?#?\d|{_WORDS['authors']}))"
 )
 """The start of a source in a list."""
-_PLURAL = re.compile(
-    r"\W{0,8}(?:[a-z]+ ){0,2}(?:[a-z]+s|quellen)\b(?:\(s\))?\W{0,4}[:：–—-]", re.IGNORECASE
-)
+_PLURAL = re.compile(r"(?i)\W{0,8}(?:[a-z]+ ){0,2}(?:[a-z]+s|quellen)\b(?:\(s\))?\W{0,4}[:：–—-]")
 _COMMON = re.compile(r"[a-z](?!.*(?:\.\w{2,5}\b|:/))", re.DOTALL)
 """A small letter without a file or an address behind it: "Sources: wind and water" is a claim, but
 "Source: own measurement" is none."""
-_HAS_LINK = re.compile(r"https?://|www\.|\]\(")
 _SHORT_TITLE = re.compile(r"[^\d\[]{1,30}[:：]\W{0,3}")
 _STOPS = (".", "!", "?", "。")
 _LONGEST_GAP = 3
@@ -315,18 +307,13 @@ def _doubted(texts: Sequence[str], found: Sequence[Sequence[Marker]]) -> re.Patt
     Next to ``[1]`` they are a set or a name such as vitamin [D3], next to other braces ``{1}`` is
     part of a template, and no system writes both ``[S1]`` and ``[P1]``.
     """
-    starts = [
-        text[marker.start : marker.start + 3]
-        for text, row in zip(texts, found, strict=True)
-        for marker in row
-    ]
-    forms = [form for start in starts if (form := _BRACES_OR_CODE.match(start))]
-    if not forms:
-        return None
+    rows = zip(texts, found, strict=True)
+    starts = {text[marker.start : marker.start + 3] for text, row in rows for marker in row}
+    codes = {form["code"] for start in starts if (form := _BRACES_OR_CODE.match(start))}
     is_mixed = any(start[0] in "[【" and start[1].isdigit() for start in starts)
-    if is_mixed or len({form["code"] for form in forms if form["code"]}) > 1:
+    if codes and (is_mixed or len(codes - {None}) > 1):
         return _BRACES_OR_CODE
-    return _BRACES if any(map(_OTHER_BRACES.search, texts)) else None
+    return _BRACES if None in codes and any(map(_OTHER_BRACES.search, texts)) else None
 
 
 def _is_inside(at: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -444,7 +431,7 @@ def _list_end(texts: Sequence[str], start: int, title: re.Match[str]) -> int:
     is_alone = not rest or title["end"] == "\n"
     following = texts[start + 1 : start + 1 + _MOST_LINES]
     lines = [*filter(None, [rest]), *following]
-    if title["links"] and not (lines and _HAS_LINK.search(lines[0])):
+    if title["links"] and not any(sign in "".join(lines[:1]) for sign in ("://", "](", "www.")):
         return start
     if lines and not ENTRY.match(lines[0]):
         is_last = start + 1 + len(following) == end

@@ -378,11 +378,7 @@ _MARK = re.compile(
     rf"|(?P<whole>{_DETAILS})|(?P<code>`+|(?:^|(?<=\n))[ ]{{0,3}}~{{3,}})",
     re.IGNORECASE,
 )
-# Parts next to <answer> that belong to the answer: others of a similar name, and HTML.
-_ANSWERS = (
-    r"answer\w*|response|result|output|final\w*|conclusion|title|summary"
-    r"|table|div|span|section|article|pre|code"
-)
+_ANSWERS = "|".join(_NAMES["answers"])
 # Words that agents, Granite and a server that drops its model's tokens write around thoughts, and a
 # part before a part <answer>. "Thinking:" or "Final answer:" alone may be part of an answer.
 _IN_WORDS = re.compile(

@@ -83,9 +83,8 @@ _ROMAN = re.compile(r"[IVXLC]{2,}")
 _PAIR = re.compile(r"[A-Z][a-z]|(?P<plural>[^\W\d_a-z])(?P=plural)")
 # "3 . 5", as text recognition reads it, and "24. 12. 2024"
 _IN_NUMBER = re.compile(r"\b\d\d? \. \d{1,2}(?![\d.%])|\b\d\d?\. ?\d\d?\. \d{4}\Z")
-_ABBREVIATIONS = (
-    _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL | WORDS["final_before_number"]
-)
+_BEFORE_NUMBER, _AFTER_TIME = WORDS["final_before_number"], WORDS["after_time"]
+_ABBREVIATIONS = _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL | _BEFORE_NUMBER
 _WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
 _QUOTE_MARKS = frozenset("\"'”’»›」』“«")
@@ -103,10 +102,6 @@ _WORD_OR_NUMBER = re.compile(
     re.IGNORECASE,
 )
 
-_QUOTES = re.compile(
-    r"""“[^“”]{1,200}”|„[^„“”"]{1,200}[“”"]|«[^«»]{1,200}»|»[^«»]{1,200}«|「[^「」]{1,200}」|『[^『』]{1,200}』"""
-    r"""|"(?<![^\s(\[\ue001]")(?=\S)[^"]{0,199}(?<=\S)"(?![^\W\u0590-\uffff])|\((?:[^()]|\([^()]{0,60}\)){1,300}\)|（[^（）]{1,200}）|\[[^\[\]]{1,200}\]|(?<!`)(`{1,3})(?=[^\s`])[^`]{1,200}(?<=\S)\1(?!`)"""
-)
 _QUOTING = '"([`'
 _SPACE = re.compile(" *+")
 _BULLET = re.compile("[•‣◦●■▪►▶]")
@@ -120,10 +115,6 @@ _FOREIGN = re.compile(
 )
 _ENTITY = re.compile(r"&(?:(?P<space>nbsp|#160);|(?:quot|#34|[lr]dquo);(?=(?P<inside>\w)?))")
 _LETTER = re.compile(r"[^\W_]")
-# Emoji after a sentence's stop belong to the sentence.
-_EMOJI = re.compile(
-    r"(?:[\u2600-\u26ff\u2705\u2728\u274c\u2764\u2b50\U0001f1e6-\U0001faff][\ufe0f\u200d]*\ *)+"
-)
 # A stop with no space after it ends a sentence only between plain words: in "… the end.The next"
 # and "… in 1999.The next", but not in np.array, a.b.Com, St.Paul, x/y.Z or f().Then.
 _WORD_BEFORE = re.compile(
@@ -132,9 +123,6 @@ _WORD_BEFORE = re.compile(
 _WORD_BEHIND = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
 # พ.ร.บ. and ई.पू., around each of their stops; "यह है.वह" are words.
 _SHORT_UNCASED = re.compile(r"(?:[^\W\d_][\u0590-\u1fff]?\.){2,5}")
-_NAME_ENDING = re.compile(
-    r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
-)
 
 _NICE_IN_PROSE = (
     re.compile(r"\n+"),
@@ -283,7 +271,7 @@ def _quotes(flat: str, start: int, end: int) -> list[Span]:
     """Return the spans of quotations and parentheses."""
     if flat.isascii() and all(flat.find(sign, start, end) < 0 for sign in _QUOTING):
         return []
-    return [quote.span() for quote in _QUOTES.finditer(flat, start, end)]
+    return [quote.span() for quote in WORDING["quotes"].finditer(flat, start, end)]
 
 
 def _behind_space(flat: str, cut: int) -> int:
@@ -338,7 +326,7 @@ def _cut(flat: str, stop: re.Match[str], unit: Block) -> int | None:
         return at
     if "a" <= flat[at : at + 1] <= "z":  # e.g, example.org
         return None
-    emoji = _EMOJI.match(flat, at + (flat[at : at + 1] == " "), end)
+    emoji = WORDING["emoji"].match(flat, at + (flat[at : at + 1] == " "), end)
     if emoji:
         return emoji.end()
     at = _behind_citations(flat, at, end)
@@ -411,7 +399,7 @@ def _ends_without_space(flat: str, stop: re.Match[str], at: int, end: int) -> bo
         return False
     word = following[1]
     is_capitalized = word[0].isupper() and (len(word) == 1 or word[1:].islower())
-    return is_capitalized and not _NAME_ENDING.fullmatch(word)
+    return is_capitalized and not WORDING["name_ending"].fullmatch(word)
 
 
 def _ends_before_space(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
@@ -495,7 +483,7 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     letters = chain["letters"].replace(" ", "") if chain else ""
     if is_unit and chain and chain["number"] and (letters.islower() or len(letters) == 1):
         # 5 m, 8 p.m. and 30K end a sentence; the L of 39 L. Ed. and the a of 52 a. C. do not.
-        is_time = len(letters) > 1 and word in WORDS["after_time"]
+        is_time = len(letters) > 1 and word in _AFTER_TIME
         return not is_time if letters.islower() else not chain["number"].endswith(" ")
     # MS is not Ms., nor is mW Mw., but MS. JONES has a title.
     is_title = not last[-1:].isupper() or (word.isupper() and not is_starter)
