@@ -130,7 +130,7 @@ def _check_targets(rows: list[str], output: str | None, otel_events: str | None)
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
         if place_of(otel_events) == place_of(output or STDIO):
-            raise UsageError(f"--output and --otel-events are both {output}: name two files")
+            raise UsageError(f"--output and --otel-events are both {otel_events}: name two files")
 
 
 def _opened(given: LabelOptions) -> list[Judge]:

@@ -270,7 +270,7 @@ class Anchors(Displayed):
         models = dict.fromkeys(one.signature.model for one in _labels(*self.rounds))
         return AnchorCheck(self.looks, changes, noise, failed, tuple(models))
 
-    def shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
+    def shifts(self, ids: str | Iterable[str]) -> dict[str, copies.Difference]:
         """Return what the judge's change alone does to means of metrics, with intervals.
 
         Returns:
@@ -280,11 +280,12 @@ class Anchors(Displayed):
         Raises:
             UnknownName: there is no such metric.
         """
+        names = [one.id for one in select_metrics(ids)]
         if not self.looks:
             return {}
-        rounds = (metrics(own[: self.free], ids) for own in (self.rounds[-1], self.records))
+        rounds = (metrics(own[: self.free], names) for own in (self.rounds[-1], self.records))
         rows = list(zip(*rounds, strict=True))
-        pairs = {name: [(a[name].value, b[name].value) for a, b in rows] for name in ids}
+        pairs = {name: [(a[name].value, b[name].value) for a, b in rows] for name in names}
         found = {name: copies.paired_difference(own) for name, own in pairs.items()}
         return {name: one for name, one in found.items() if one}
 

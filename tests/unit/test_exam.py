@@ -419,7 +419,7 @@ def test_errors_that_put_records_among_the_anchors_are_no_change() -> None:
         anchors.rounds.append([*again])
     assert not anchors.result().changed
     # over records that are a sample of the labels
-    assert anchors.shifts(["adherence_fraction"])["adherence_fraction"].value < 0.1
+    assert anchors.shifts("adherence_fraction")["adherence_fraction"].value < 0.1
 
 
 def test_records_that_differ_in_an_unseen_reference_are_one_anchor() -> None:

@@ -8,13 +8,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from labeler.errors import RunPaused, UsageError
-from labeler.judges import limits as limiting
+from labeler.errors import RunPaused
 from labeler.judges.concurrency import Level
 from labeler.judges.limits import Bucket, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
@@ -284,26 +282,6 @@ async def test_a_canceled_wait_takes_no_slot() -> None:
     await asyncio.gather(second, third, rests, return_exceptions=True)
     await hold_slot(pace, asyncio.sleep)
     assert pace.in_use == 0
-
-
-def test_as_many_files_may_be_open_as_requests_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit that is lower is raised, or named; otherwise rows would fail for want of one."""
-    asked = list[tuple[int, int]]()
-
-    def setrlimit(_: int, limits: tuple[int, int]) -> None:
-        if limits[0] > limits[1]:
-            raise ValueError
-        asked.append(limits)
-
-    system = SimpleNamespace(
-        RLIMIT_NOFILE=7, RLIM_INFINITY=-1, getrlimit=lambda _: (128, 1000), setrlimit=setrlimit
-    )
-    monkeypatch.setattr(limiting, "resource", system)
-    for number in (32, 400):
-        limiting.allow_connections(number)
-    assert asked == [(864, 1000)]
-    with pytest.raises(UsageError, match=r"500 requests at once need 1064 open files.*allows 1000"):
-        limiting.allow_connections(500)
 
 
 # Buckets
