@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from labeler.errors import UsageError
+from labeler.sentences.characters import normalized
 from labeler.sentences.example import Example
 
 NO_GROUP = "(none)"
@@ -29,7 +29,7 @@ def group_key(metadata: Mapping[str, Any], by: str) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         value = int(value)
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 _EXACT = 1 << 53

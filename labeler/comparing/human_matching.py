@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
-from unicodedata import normalize
 
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.agreement import Groups
@@ -31,6 +30,7 @@ from labeler.comparing.human_labels import (
 from labeler.comparing.sides import LISTED, Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
+from labeler.sentences.characters import normalized
 from labeler.sentences.display import Brief, figure, plural
 
 _DERIVED: Mapping[str, tuple[str, ...]] = {
@@ -236,7 +236,7 @@ def _same_annotators(annotators: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Return the names that differ only in case, spaces or Unicode form."""
     found = defaultdict[str, list[str]](list)
     for name in sorted(annotators):
-        found[" ".join(normalize("NFKC", name).casefold().split())].append(name)
+        found[" ".join(normalized("NFKC", name).casefold().split())].append(name)
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 
@@ -256,7 +256,7 @@ def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
 
 def _has_other_form(name: str, side: Side[Judged]) -> bool:
     """Return True if a label has an unknown id in the other of Unicode's two forms."""
-    return any(normalize(form, name) in side.labels for form in ("NFC", "NFD"))
+    return any(normalized(form, name) in side.labels for form in ("NFC", "NFD"))
 
 
 def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:

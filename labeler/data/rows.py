@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
@@ -35,6 +34,7 @@ from labeler.data.parsing import (
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
+from labeler.sentences.characters import normalized
 from labeler.sentences.conversation import without_thoughts
 from labeler.sentences.example import Example
 
@@ -439,7 +439,7 @@ class _SeenRows:
 
     def _compare_forms(self, where: str, name: str) -> None:
         """Note an id that an earlier row has in the other of Unicode's two forms of accents."""
-        for other in {normalize("NFC", name), normalize("NFD", name)} - {name}:
+        for other in {normalized("NFC", name), normalized("NFD", name)} - {name}:
             if known := self._known(other):
                 self._notices.setdefault(
                     "forms",

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, Literal, NamedTuple
-from unicodedata import normalize
 
 from typing_extensions import TypeVar
 
@@ -26,6 +25,7 @@ from labeler.labels.answers import (
     VerbatimLabel,
     VerbatimSupport,
 )
+from labeler.sentences.characters import normalized
 from labeler.sentences.example import Frozen, KeyedExample, position
 
 AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
@@ -314,7 +314,7 @@ class _Check:
         """Return the keys that a text names; the text itself if it names none."""
         if text in self.evidence or text in SPECIAL_SUPPORT:
             return [text]
-        texts = filter(None, _SEPARATOR.split(normalize("NFKC", text)))
+        texts = filter(None, _SEPARATOR.split(normalized("NFKC", text)))
         parts = [key for part in texts for key in self._range(part) or [_spelling(part)]]
         if parts and all(part in self.evidence or part in SPECIAL_SUPPORT for part in parts):
             self.repairs["spelling" if len(parts) == 1 else "joined_keys"] += 1

@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import CLAIMS, SUPPORT, USE
+from labeler.sentences.characters import normalized
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.words import read_table
 
@@ -109,7 +110,7 @@ def _is_empty(text: str) -> bool:
 
 
 def _normalized(text: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_invisible(c))
+    return "".join(c for c in normalized("NFKC", text) if not _is_invisible(c))
 
 
 @lru_cache(4096)

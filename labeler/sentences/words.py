@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from labeler.sentences.characters import normalized
 
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
 
@@ -136,7 +137,7 @@ def surface_words(text: str) -> list[str]:
     """Return the words of a text in order, in lower case, with their endings."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    text = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    text = normalized("NFKC", text).casefold().replace("\u2019", "'")
     return _UNICODE_WORD.findall(_GLUED.sub(" ", _UNSPACED.sub(_bigrams, text)))
 
 

@@ -139,6 +139,7 @@ def test_words_of_several_scripts() -> None:
     assert surface_words("\uff13\uff10\uff10 m") == ["300", "m"]
     assert surface_words("don\u2019t") == surface_words("don't")
     assert surface_words("日本語 test") == ["日本", "本語", "test"]
+    assert surface_words("ä" * 900 + "\u0301\u0323" * 10**6 + " b")[-1] == "b"  # linear
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from unicodedata import normalize
 
 from labeler.catalog import named_keywords
 from labeler.data.corrections import (
@@ -46,6 +45,7 @@ from labeler.labels.signature import (
     label_key,
     load_schema,
 )
+from labeler.sentences.characters import normalized
 
 UNNAMED_SUPPORT = "supported_without_sentence"
 """Support of a supported sentence for which neither people nor the judge named a key."""
@@ -120,12 +120,12 @@ def apply_corrections(
     last = current(events)
     labels = Counter[tuple[str, str]]()
     keys = {correction.key for correction in last}
-    named = dict.fromkeys((normalize("NFC", correction.id) for correction in last), False)
+    named = dict.fromkeys((normalized("NFC", correction.id) for correction in last), False)
     judged = labels_by_key(_counted(outcomes(), keys, labels, named), keys)
     applied = Applied("")
     counts: dict[str, list[Correction]] = {}
     for correction in last:
-        is_labeled = named[normalize("NFC", correction.id)]
+        is_labeled = named[normalized("NFC", correction.id)]
         why, detail = _rejection(correction, judged.get(correction.key), is_labeled=is_labeled)
         if why:
             applied.ignored.append(Ignored(correction, why, detail))
@@ -147,7 +147,7 @@ def _counted(
     for outcome in outcomes:
         if isinstance(outcome, LabelRecord):
             labels[str(outcome.signature), outcome.key if outcome.key in keys else ""] += 1
-            if (name := normalize("NFC", outcome.id)) in named:
+            if (name := normalized("NFC", outcome.id)) in named:
                 named[name] = True
         yield outcome
 

@@ -363,7 +363,7 @@ def _with_steps(plan: Sequence[ScoreTasks], run: Run) -> Sequence[ScoreTasks]:
     """Return tasks whose criteria have steps, from the store or from their judge.
 
     Raises:
-        FatalJudgeError: a criterion gets no steps, or they use up the budget.
+        FatalJudgeError: a criterion gets no steps.
     """
     lacking = [one for one in plan if one.criterion.steps is None and not one.trial]
     if not lacking:
