@@ -425,8 +425,8 @@ class Sender:
                 return response
             failed = _rejected(response.whole, response.status, response.headers)
         elif response and failed and failed.observed.kind == "timeout":
-            if begins_answer(response.whole):  # the model was writing it
-                failed = AttemptFailed(ObservedError("late"))
+            began = begins_answer(response.whole)  # the model was writing it
+            failed = AttemptFailed(ObservedError("late")) if began else failed
         # Raised here, so that no exception that holds the key or documents is chained to it.
         raise cast("AttemptFailed", failed)
 
