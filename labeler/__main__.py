@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open what stands for closed standard streams, whose numbers other files would get.
+    """Replace closed standard streams, because other files would get their numbers.
 
     Writing to standard output is then an error; standard error is dropped.
     """

@@ -124,7 +124,7 @@ def label(
 
 
 def _check_targets(rows: list[str], output: str | None, otel_events: str | None) -> None:
-    """Reject files to write that are an input, or one file."""
+    """Reject output files that are inputs or the same file."""
     if output is not None:
         check_label_target(rows, output)
     if otel_events is not None:

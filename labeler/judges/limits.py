@@ -234,7 +234,10 @@ _OTHER_FILES = 64
 
 
 def allow_connections(number: int) -> None:
-    """Let this process have as many requests in flight, and as many connections that rest.
+    """Raise the limit of open files to what requests in flight and resting connections need.
+
+    Args:
+        number: requests in flight at most.
 
     Raises:
         UsageError: the system allows fewer open files.

@@ -124,7 +124,7 @@ class LabelCache:
         retry_failed: True to repeat tasks with a lasting failure in the store.
         pending: find labels that are bought already and still to come.
         events: the run's events.
-        same_host: True to reject labels that another host gave than the one asked.
+        same_host: True to reject stored labels of another host than the one asked.
     """
 
     store: LabelStore

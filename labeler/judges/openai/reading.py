@@ -200,7 +200,7 @@ def parse_object(
     Args:
         text: the text.
         ends: False if anything may follow the object.
-        surplus: characters that may follow it otherwise, besides white space.
+        surplus: characters besides white space that may follow an object that ends the text.
 
     Returns:
         The object, ``None`` if the text is none; and true if an object in it has a duplicate name:
