@@ -119,9 +119,8 @@ def test_the_worst_records_come_first() -> None:
     gap = record(id="gap", support=SUPPORTS["N"], response=3)
     assert [one.id for one in worst_records([gap, *labels("H")])] == ["r0", "gap"]
     # Without an unsupported sentence a label is none of them, whatever the verdict on the whole.
-    assert (
-        worst_records([record(answer=output(support=SUPPORTS["S"], overall=False)), FAILED]) == []
-    )
+    denied = record(answer=output(support=SUPPORTS["S"], overall=False))
+    assert worst_records([denied, FAILED]) == []
 
 
 TOWER = ("The tower is old.", "Statement numbers are here.", "The tower is high.")
