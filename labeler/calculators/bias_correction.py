@@ -3,7 +3,7 @@
 PPI++ (Angelopoulos, Duchi, Zrnic 2023, arXiv 2311.01453) shifts the judge's mean by its error on
 the sample, weighted by its correlation with people; it applies to any numbers. The error-corrected
 proportion (arXiv 2511.21140, after Rogan and Gladen 1978, with the interval of Lang and Reiczigel
-2014) converts the judge's share of yes to that of people by sensitivity and specificity on the
+2014) converts the judge's share of yes to people's share by sensitivity and specificity on the
 sample; it applies to yes-or-no values.
 
 Both are valid for a random sample of the records. Conditions that fail or are unknown are returned

@@ -4,7 +4,7 @@ Some compare the response and the documents with a reference answer. A claim of 
 *correct* if the reference entails it. A document is a *relevant chunk* if it entails a claim of the
 reference. A document entails a claim if it holds one of the claim's supporting sentences.
 RAGChecker's *claim recall* is ``context_recall`` here, its *recall* ``claim_recall``. Without
-claims the default definitions are undefined; those of RAGChecker are 0, as there.
+claims the default definitions are undefined; RAGChecker's definitions are 0, as there.
 """
 
 from __future__ import annotations

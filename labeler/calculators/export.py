@@ -255,7 +255,7 @@ def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> i
 
 
 # Metrics as evaluation events of OpenTelemetry: each metric of a record is one log record of OTLP
-# JSON, as collectors and backends read it. The conventions are those of
+# JSON, as collectors and backends read it. The conventions are in
 # open-telemetry/semantic-conventions-genai, in development. Events hold names and numbers: never a
 # text of the row.
 

@@ -315,7 +315,7 @@ class BoundedMean:
 
     @cached_property
     def _unseen(self) -> float:
-        """Records of the unit that was not seen: those of an effective unit."""
+        """Records of the unit that was not seen: as many as an effective unit has."""
         sizes = sum(unit.size * unit.times for unit in self.units)
         return sum(unit.size**2 * unit.times for unit in self.units) / sizes
 

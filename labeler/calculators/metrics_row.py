@@ -61,7 +61,7 @@ class MetricsRow(Displayed):
         identity: digests by which repeated rows are found; ``None`` for a row that is unlike all.
         question: digest of the question, see :func:`question_digest`.
         answered: the model that answered; ``None`` for a failed row.
-        facts: what a numbers file has besides; ``None`` unless asked for.
+        facts: what else a numbers file has; ``None`` unless asked for.
     """
 
     id: str
@@ -235,7 +235,7 @@ class Measurer:
         )
 
     def _chosen(self, kind: str, profile: Profile | None = None) -> _Chosen:
-        """Return the metrics of a kind, and of labels those of a profile."""
+        """Return the metrics of a kind; for labels, of a profile."""
         key = profile.name if profile else kind
         if key not in self._known:  # once, not for each row
             own = self._default(kind) if self._asked is None else self._asked
@@ -372,7 +372,7 @@ class DigestMap:
         return self._digests.index(digest)
 
     def present(self, values: Collection[int]) -> set[int]:
-        """Return those of some values that a digest is mapped to."""
+        """Return the values that a digest is mapped to, of some."""
         return set(values).intersection(self._values) if values else set()
 
     def _place(self, digest: int) -> int:

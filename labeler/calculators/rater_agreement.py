@@ -211,7 +211,7 @@ class FieldRatings:
 
         Args:
             name: the field.
-            group: value of the grouping column, if the records are those of a group.
+            group: value of the grouping column, if the records are one group.
             tied: units on which as many people say yes as no.
         """
         ratings, questions = Ratings(self.patterns), None

@@ -50,7 +50,7 @@ class Metric:
         bounded: True if every value lies from 0 to 1, as a share does. Only then is a sample of
             ones treated as a share of 1.
         scale: the lowest and the highest value of a metric that is not ``bounded``; ``None`` where
-            unknown. Intervals are those of the values as shares of the scale.
+            unknown. Intervals are of the values as shares of the scale.
         conventions: the value that it prescribes where the default definition is undefined, for
             labels that keep the contract, as pairs of reason and value.
         same_as: id of the metric that this one equals on every label, or ``1-ID`` if the two add
@@ -328,7 +328,7 @@ class Collected(Protocol):
         """Add a record of the kind, a failure of one, or a row that could not be read."""
 
     def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
-        """Return the metrics that the outcomes added so far have, or those of them with ids."""
+        """Return the metrics that the outcomes added so far have, all or by their ids."""
 
     def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
         """Yield the rows of the outcomes, with these metrics only."""

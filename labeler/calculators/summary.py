@@ -189,7 +189,7 @@ def summarize(
         One summary per configuration, group and metric; groups sorted by name.
 
     Raises:
-        UsageError: no row has the column, or none has that of the intervals.
+        UsageError: no row has the column, or none has the column of the intervals.
     """
     column = intervals.group if intervals else None
     groups = GroupedSums(metrics, by_row=intervals is not None)
@@ -294,7 +294,7 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
     ) -> list[SummaryRow]:
         """Return the summaries after all rows were added; see :func:`summarize`.
 
-        ``present`` returns those of some digests of rows that have a label or failed.
+        ``present`` returns which of some digests are of rows that have a label or failed.
         """
         if self:
             check_column(by, self.columns, "to summarize by")
@@ -372,7 +372,7 @@ _PARTS = 4
 def observations(units: Sequence[int | None]) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal units, and the units that intervals are grouped by.
 
-    Units are digests, such as those of questions. Both are ``None`` if all differ, or all are one.
+    Units are digests, such as a question's. Both are ``None`` if all differ, or all are one.
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
     """

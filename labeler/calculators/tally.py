@@ -1,6 +1,6 @@
 """Tallies: the sets and counts of a label; metrics read labels through these alone.
 
-The facts of a row are what a numbers file keeps of it besides its metrics.
+The facts of a row are what else a numbers file keeps of it than its metrics.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Tally:
         return Ratio.of(sentences, self.sentences, if_empty="no_document_sentences")
 
     def length_share(self, sentences: Iterable[str]) -> Ratio:
-        """Return the characters of the given document sentences over those of all."""
+        """Return the characters of the given document sentences over the characters of all."""
         whole = sum(self.lengths.values())
         return Ratio.of(self.length(sentences), whole, if_empty="no_document_sentences")
 
@@ -400,7 +400,7 @@ class RowFacts(NamedTuple):
         corrected: True if people corrected the label.
         profile: name of the profile of the label, or of the failed row.
         copies: further records of its id and key, which are left out.
-        question: digest of the first of :data:`PARTS`, as those of the others; empty for none.
+        question: digest of the first of :data:`PARTS`, as of the others; empty for none.
         retrieved: digest of the set of the documents' texts, and of the earlier turns, by which
             relevance is judged.
         sentences: number of sentences of the documents.
@@ -426,7 +426,7 @@ class RowFacts(NamedTuple):
 
     @classmethod
     def of(cls, position: int, outcome: AnyOutcome, kind: str, tally: Tally | None = None) -> Self:
-        """Return the facts of an outcome at a position; ``tally`` is that of a label."""
+        """Return the facts of an outcome at a position; a label has a ``tally``."""
         signature, example = outcome.signature, getattr(outcome, "example", None)
         profile = ""
         if kind == "label" and isinstance(outcome, LabelRecord | LabelFailure):

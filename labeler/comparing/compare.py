@@ -258,7 +258,7 @@ def _family(
     level: float,
     top: int,
 ) -> list[Comparison]:
-    """Compare all pairs, or those of each group, and adjust the p values of all together."""
+    """Compare all pairs, or each group's, and adjust the p values of all together."""
     tested = [
         [
             _compared(group, one, part, level=level, top=top)

@@ -77,7 +77,7 @@ class Flip:
 class JudgeInconsistency(Flipped):
     """Differences of a retrieval metric between labels of equal retrieval.
 
-    Sentences are those of the pairs whose documents are in the same order.
+    Only pairs whose documents are in the same order have their sentences counted.
 
     Attributes:
         pairs: pairs with the same question and the same set of document texts.
@@ -343,12 +343,12 @@ class Comparison(Displayed):
 
     @property
     def every(self) -> list[MetricComparison]:
-        """The rows of all pairs together, then those of the groups."""
+        """The rows of all pairs together, then the groups' rows."""
         return [row for rows in self.by_group.values() for row in rows]
 
     @cached_property
     def valued(self) -> list[MetricComparison]:
-        """The rows with pairs, those of headline metrics first."""
+        """The rows with pairs, headline metrics first."""
         return in_order([row for row in self.every if row.pairs])
 
     @property

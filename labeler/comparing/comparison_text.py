@@ -41,7 +41,7 @@ Kind = Literal[
     "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
 ]
 _AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
-"""The verdicts on certain differences, and those of the other direction."""
+"""The verdicts on certain differences, each with its opposite."""
 Rows = Sequence["MetricComparison"]
 R = TypeVar("R", "MetricComparison", "MetricDiff")
 
@@ -369,7 +369,7 @@ def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
     yield from small_sample_note(row.interval for row in rows if isinstance(row.interval, Interval))
     yield (
         f"a difference is certain where p Holm, over {plural(found.tests, 'test')} together, is at "
-        f"most {1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
+        f"most {1 - found.level:.4g}; intervals go with p, before Holm, and hold for every "
         "distribution (docs/measured/intervals.md)"
     )
     yield f"labeler:{__version__}"

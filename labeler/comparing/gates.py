@@ -175,7 +175,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Demand:
-    """A gate whose metric is looked up later, when those of the outcomes are known.
+    """A gate whose metric is looked up later, when the outcomes' metrics are known.
 
     Attributes:
         metric: the id of one metric, such as ``adherence``, or of another kind of records: a
@@ -219,7 +219,7 @@ class Demand:
 
 
 def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of an id; the error suggests registered ones and those of outcomes."""
+    """Return the metrics of an id; the error suggests registered ones and the outcomes' own."""
     if found := tuple(metric for metric in own if name in metric.names):
         return found
     try:
@@ -239,7 +239,7 @@ def measure_gates(
 
     Args:
         outcomes: records and failures; or a numbers file.
-        demands: on registered metrics, and on those of the outcomes, such as criteria with scores.
+        demands: on registered metrics, and on the outcomes' own, such as criteria with scores.
 
     Raises:
         UnknownName: a metric is none of these.
@@ -252,7 +252,7 @@ def measure_gates(
         return gates, DistinctRows(outcomes.chosen(ids) if ids else ())
     found: dict[str, Collected] = {}
     others = split_collected(outcomes, found)
-    # Outcomes are read one at a time unless a name can only be that of a record further on.
+    # Outcomes are read one at a time unless only a record further on can have a name.
     first: list[AnyOutcome] = list(islice(others, 1))
     try:
         gates = _gates(demands, found)

@@ -304,7 +304,7 @@ def labels_of_corrections(
     """Return the judgments of sentences and records as human labels.
 
     Of one person's judgments of one label, the last blind one counts, or else the last one. Of one
-    person's judgments of several labels of one record, that of the label judged last counts.
+    person's judgments of several labels of one record, the one of the label judged last counts.
 
     Args:
         corrections: all events, in the order of the file.

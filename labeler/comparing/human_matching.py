@@ -57,7 +57,7 @@ class Matched:
         used: judgments of records and sentences that have a label.
         unknown: judgments of unknown records.
         unknown_ids: the first few such ids.
-        other_forms: those of them that a record has in another Unicode form (NFC, NFD).
+        other_forms: the ones among them that a record has in another Unicode form (NFC, NFD).
         failed: judgments of records that have no label.
         unknown_sentences: judgments of sentences that the record does not have.
         sources: judgments of response sentences that only name sources, which no metric counts.

@@ -123,7 +123,7 @@ class Pair(NamedTuple, Generic[T]):
 
     @property
     def group(self) -> str | None:
-        """Value of the grouping column: that of both sides, or of the only side with a value."""
+        """Value of the grouping column: of both sides, or of the only side with a value."""
         a, b = self.a.group, self.b.group
         if b in {a, NO_GROUP}:
             return a
@@ -267,7 +267,7 @@ def read_pairs(
     same: tuple[str, ...] = SENTENCES,
     mixed: bool = True,
 ) -> list[Pairs[T]]:
-    """Read sets of labels and pair the records of the first, A, with those of each other, B.
+    """Read sets of labels and pair the records of the first, A, with each other set's, B.
 
     Records without an id are paired by content, else by question. See :func:`read_side`.
 

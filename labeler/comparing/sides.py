@@ -314,7 +314,7 @@ class _Contents(Generic[T]):
         Raises:
             UsageError: see :func:`read_side`.
         """
-        # The signature of trial 0 is the beginning of those of the other trials.
+        # The signatures of other trials begin with the signature of trial 0.
         exact = any(self._choice.names(kept) for some in self.labels.values() for kept in some)
         fitting = {
             name: [kept for kept in some if not exact or self._choice.names(kept)]
