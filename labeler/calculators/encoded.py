@@ -138,7 +138,7 @@ def _opened(path: str) -> _Table:
 
 
 def _opened_texts(path: str) -> _Table:
-    is_csv = format_of(path) in {"csv", "tsv"}
+    is_csv = format_of(path) == "csv"
     columns, count = dict[str, list[Any]](), 0
     for names, rows in groupby(_text_rows(READERS[format_of(path)](path)), tuple):
         values = [tuple(row.values()) for row in rows]

@@ -82,17 +82,6 @@ def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files[number].content.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["batch.json", "asked.jsonl"])
-def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> None:
-    """In a file of the batch's state, or of its requests."""
-    with Provider(batches=completes()) as provider:
-        submit(provider, tmp_path / "store", rows(2))
-        (file,) = (tmp_path / "store").rglob(name)
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-        collect(provider, tmp_path / "store")
-    assert len(stored(tmp_path / "store")[0]) == 2
-
-
 # What is handed in
 
 

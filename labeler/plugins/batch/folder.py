@@ -35,7 +35,6 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from labeler.data.lines import (
-    BOM,
     durable,
     flush_directory,
     replacing,
@@ -78,7 +77,7 @@ MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 _OF_BATCH = frozenset({"not_found", "unclear", "incomplete", "overdue"})
 """Reasons that may keep a batch open for good."""
 _ANY_KEY = re.compile(rb"[0-9a-f]{64}")
-_KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
+_KEY = re.compile(rb'\{"key":"([0-9a-f]{64})"')
 
 
 class Results(Frozen, frozen=False):
@@ -136,7 +135,7 @@ class Batch(Frozen, frozen=False):
         """Read a batch from its folder."""
         file = path / BATCH_FILE
         try:
-            found = cls.model_validate_json(file.read_bytes().removeprefix(BOM))
+            found = cls.model_validate_json(file.read_bytes())
         except OSError as error:
             raise unreadable(file, str(error)) from error
         except ValidationError as error:
@@ -217,7 +216,7 @@ class Batch(Frozen, frozen=False):
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    yield BatchRequest.model_validate_json(line.removeprefix(BOM))
+                    yield BatchRequest.model_validate_json(line)
                 except ValidationError as error:
                     raise StoreError(
                         f"{path}:{number}: not a saved request ({describe_faults(error)}); restore "
