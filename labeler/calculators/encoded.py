@@ -198,7 +198,7 @@ class Columns:
             if read is None:
                 return self._read[name]
             return self._read[name].mapped(lambda value: None if value is None else read(value))
-        except (ArithmeticError, ValueError) as error:
+        except (ArithmeticError, RecursionError, ValueError) as error:
             raise self.fault(f"column {name!r}: {str(error)[:100]}") from error
         except (AttributeError, TypeError) as error:
             raise self.fault(f"column {name!r} has a cell of another type") from error

@@ -372,7 +372,7 @@ class DigestMap:
         return self._digests.index(digest)
 
     def present(self, values: Collection[int]) -> set[int]:
-        """Return the values that a digest is mapped to, of some."""
+        """Return which of some values a digest is mapped to."""
         return set(values).intersection(self._values) if values else set()
 
     def _place(self, digest: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -59,6 +60,8 @@ _FILLED = ("versions", "label")
 """Columns that are empty in no row with a label."""
 _ROUNDED = 1e-9
 """A value may be off by this from its exact parts: spreadsheets show nine digits of it."""
+_DECIMAL = re.compile(r"\s*-?\d{1,99}(\.\d{0,99})?([eE][+-]?\d{1,2})?\s*")
+"""A decimal number of bounded size: 1e999999999 would fill the memory."""
 
 
 class NumbersFile:
@@ -361,9 +364,8 @@ class NumbersFile:
             found += np.sort(places[first_of_id])[:2].tolist()
         columns = (ids, label, model, supported, share)
         cells = (one.listed(np.array(sorted(found), dtype=np.int64)) for one in columns)
-        for id_, by, answered, *ratios in zip(*cells, strict=True):
-            metrics = dict(zip((SUPPORTED, SHARE), ratios, strict=True))
-            yield MetricsRow(str(id_), metrics, by, "", answered=answered)
+        for id_, by, answered, no, part in zip(*cells, strict=True):
+            yield MetricsRow(str(id_), {SUPPORTED: no, SHARE: part}, by, "", answered=answered)
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
@@ -445,8 +447,7 @@ def _whole(cell: Any) -> int:  # noqa: ANN401 - any cell
     plain = str(cell).removeprefix("'")
     if plain.isdecimal():  # much faster
         return int(plain)
-    found = Fraction(plain)
-    if found.denominator != 1:
+    if not _DECIMAL.fullmatch(plain) or (found := Fraction(plain)).denominator != 1:
         raise ValueError(f"{cell} is not a whole number")
     return int(found)
 

@@ -1,6 +1,6 @@
 """Tallies: the sets and counts of a label; metrics read labels through these alone.
 
-The facts of a row are what else a numbers file keeps of it than its metrics.
+The facts of a row are what a numbers file keeps of it in addition to its metrics.
 """
 
 from __future__ import annotations

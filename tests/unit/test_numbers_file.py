@@ -241,7 +241,17 @@ def test_an_edited_file_is_an_error(
 
 @pytest.mark.parametrize(
     ("column", "cell"),
-    [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", [""]), ("id", None), ("label", -1)],
+    [
+        *(
+            ("key", {}),
+            ("versions", 2.5),
+            ("copies", [1]),
+            ("id", [""]),
+            ("id", None),
+            ("label", -1),
+        ),
+        *(("copies", "1e999999999"), pytest.param("metadata", "[" * 10**5, id="nested")),
+    ],
 )
 def test_a_cell_of_another_type_is_an_error(
     column: str, cell: object, files: Files, labeler_command: Command
