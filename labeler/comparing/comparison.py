@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -389,7 +390,8 @@ class Comparison(Displayed):
             yield f"{lost:,} of {found} with a label in A {have(lost)} {none} in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
-            unasked = sum(row.undefined_b.get(one, 0) for one in _OF_JUDGES)
+            more = Counter(row.undefined_b) - Counter(row.undefined_a)
+            unasked = sum(more[reason] for reason in _OF_JUDGES)
             if (count := row.definedness.only_a - unasked) > pairs * MOST_LACKING:
                 found = f"{plural(pairs, 'record')} {have(count)}"
                 yield f"{count:,} of {found} a value of {row.name} in A and none in {b}"

@@ -402,6 +402,11 @@ def test_lost_values_are_a_regression() -> None:
     assert [*compare(base, empty, "completeness").regressions()] == [
         "40 of 40 records have a value of relevant sentences used in A and none in B"
     ]
+    other = [one.model_copy(update={"not_measured": ("completeness",)}) for one in base]
+    assert [*compare(base, other, "completeness").regressions()] == []
+    both = [*other[:30], *base[30:]], [*other[:30], *empty[30:]]
+    (found,) = compare(*both, "completeness").regressions()
+    assert found.startswith("10 of 40 records have a value of relevant sentences used in A")
 
 
 @pytest.fixture
