@@ -134,5 +134,7 @@ def normalized(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
     Marks in a row are sorted in time that grows with the square of their number. A letter and its
     accent at the edge of two pieces are not joined.
     """
+    if len(text) <= _PIECE:
+        return normalize(form, text)
     starts = range(0, len(text), _PIECE)
     return "".join(normalize(form, text[start : start + _PIECE]) for start in starts)
