@@ -76,7 +76,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"response": 'data: {"choices": []}\n\ndata: [DONE]'}, FAULT),
     ({"response": "Error 429 says that too many asked."}, ""),
     ({"response": "R.<|return|>"}, "a text with '<|'"),
-    ({"response": "Thought: I know it.\nFinal Answer: R."}, "a text with '\\nFinal Answer:'"),
+    ({"response": "I know it.\nFinal Answer: R."}, "a text with '\\nFinal Answer:'"),
     ({"response": r"R.\n\nS."}, r"a text with '\\n\\n' or the like"),
     ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
     ({"response": "It\u00e2\u0080\u0099s R."}, "a text with "),
