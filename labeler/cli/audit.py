@@ -195,16 +195,16 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write rows of findings, and return their number."""
     number = 0
     with replaced(path) as file:
-        if path.suffix == ".csv":
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        is_csv = path.suffix == ".csv"
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        if is_csv:
             writer.writerow(FINDING_COLUMNS)
-            for row in rows:
-                number += 1
+        for row in rows:
+            number += 1
+            if is_csv:
                 texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
                 writer.writerow(to_cell(str(texts[name])) for name in FINDING_COLUMNS)
-        else:
-            for row in rows:
-                number += 1
+            else:
                 file.write(f"{json.dumps(row, ensure_ascii=False)}\n")
     return number
 

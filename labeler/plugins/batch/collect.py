@@ -30,11 +30,7 @@ from labeler.errors import (
 )
 from labeler.judges.concurrency import ROWS_BETWEEN_LABELS
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.error_rules import (
-    ObservedError,
-    RetryPolicy,
-    find_rule,
-)
+from labeler.judges.openai.error_rules import ObservedError, RetryPolicy, find_rule
 from labeler.judges.openai.reading import at
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
