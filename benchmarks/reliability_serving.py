@@ -41,7 +41,7 @@ class Manner(NamedTuple):
     headers: bool = True
     """True if it states its limits."""
     retry_after: bool = True
-    """True if it tells a refused client how long to wait."""
+    """True if it names the seconds that a refused client should wait."""
     count_tokens: bool = False
     """True if it states the tokens that the texts have, instead of a fixed number."""
     bad_key: bool = False

@@ -285,7 +285,7 @@ def main() -> None:
     """Carry out one task."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("task", choices=list(TASKS))
-    parser.add_argument("arguments", nargs="*", help="those of the task's function")
+    parser.add_argument("arguments", nargs="*", help="arguments of the task's function")
     given = parser.parse_args()
     TASKS[given.task](*given.arguments)
 

@@ -224,7 +224,7 @@ def summary(
         ids: as for :func:`metrics`.
         by: name of a metadata column.
         intervals: ``Intervals()`` gives each mean a confidence interval, which takes records of
-            equal questions as one observation; ``Intervals(group="topic")`` those of equal topics.
+            equal questions as one observation, and ``Intervals(group="topic")`` of equal topics.
 
     Returns:
         A row for each group, configuration and metric: mean, interval, and how many rows are

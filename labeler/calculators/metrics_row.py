@@ -452,7 +452,7 @@ class DistinctRows(Generic[R]):
 
 
 class DistinctOutcome(NamedTuple):
-    """An outcome with what tells copies apart; see :class:`DistinctRows`."""
+    """An outcome and the facts by which copies are recognized; see :class:`DistinctRows`."""
 
     id: str
     label: str | None

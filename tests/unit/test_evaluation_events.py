@@ -47,7 +47,7 @@ def test_events_name_the_spans_that_were_labeled(labeler_command: Command, tmp_p
 
 
 def test_events_of_records_without_a_trace(labeler_command: Command, tmp_path: Path) -> None:
-    """They name the record; that of a failed row has its reason."""
+    """They name the record, and the reason of a failed row."""
     row = {"id": "1", "question": "q", "documents": ["A."], "response": "A.", "trace_id": "odd"}
     rows = (json.dumps(one) for one in (row, row | {"id": "2", "response": ""}))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))

@@ -179,7 +179,7 @@ def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
 
 
 def test_an_excess_is_forgotten_if_as_many_errors_are_usual_at_a_lower_level() -> None:
-    """Else others' errors, of which some come together by chance, slow the whole run."""
+    """Otherwise errors of others that come together by chance slow the whole run."""
     now = 0.0
     level = Level(64, lambda: now)
     numbers = [level.sent() for _ in range(60)]

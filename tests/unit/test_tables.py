@@ -175,7 +175,7 @@ def test_ids_of_a_file_are_keys_of_its_labels(tmp_path: Path) -> None:
 
 
 def test_rows_of_metrics_are_shown_with_values_and_reasons() -> None:
-    """A table has a dash where there is no value; a row says why."""
+    """A table has a dash for an undefined value; a row says why."""
     found = labeled(ROWS).metrics("adherence")
     shown = [line.split() for line in str(found).splitlines()[4:]]
     assert shown == [["30", "1.0000"], ["10", "-"], ["20", "0.0000"]]

@@ -25,7 +25,7 @@ class Rates:
         burst: requests that are taken at once after a rest; a second's worth where ``None``.
         tokens_per_minute: tokens of prompts, plus the cap on the answer where a request has one.
         headers: whether responses state limits in ``x-ratelimit-…``.
-        retry_after: the header that tells a refused client how long to wait, if any does.
+        retry_after: the header that names the seconds a refused client should wait, if any does.
     """
 
     requests_per_second: float | None = None

@@ -883,7 +883,7 @@ def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
 
 
 def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
-    """The second is told so, and one that waits goes on later; nothing is bought twice."""
+    """The second is rejected, and one that waits goes on later; nothing is bought twice."""
     waiting: list[Future[Collection]] = []
 
     class Rival(OpenAIBatches):
